@@ -1,4 +1,8 @@
-"""Hypothesis profiles: fast while writing, ci in ``make test``, deep before a release (``MUNTIN_PROFILE=deep``)."""
+"""Hypothesis profiles.
+
+``fast`` is for development, ``ci`` for ``make test``, and ``deep`` for releases
+(``MUNTIN_PROFILE=deep``).
+"""
 
 from __future__ import annotations
 

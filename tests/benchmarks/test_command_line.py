@@ -110,7 +110,7 @@ def test_an_unknown_benchmark_ends_with_2(shell: Shell) -> None:
     assert "there is no benchmark 'nosuch'" in done.err
 
 
-def test_a_quick_benchmark_prints_json_and_writes_it_where_it_is_told(tmp_path: Path) -> None:
+def test_a_quick_benchmark_prints_json_and_writes_it_to_the_given_file(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",

@@ -22,7 +22,7 @@ def test_a_headline_is_a_claim_in_other_words_with_a_link() -> None:
     assert len(lines) == 3
 
 
-def test_figures_of_several_machines_are_not_said_to_be_of_one_number_of_cores() -> None:
+def test_figures_of_several_machines_name_no_single_number_of_cores() -> None:
     assert "| measured, on one machine |" in headlines(
         {"join": JOIN, "window": {"claims": [], "machine": {"cores": 8}}}
     )

@@ -19,7 +19,7 @@ from benchmarks.workload import run
 
 
 def silent(_: str) -> None:
-    """Progress that nobody reads."""
+    """Ignore progress messages."""
 
 
 def test_buckets_are_allocated_as_in_the_paper() -> None:
@@ -58,7 +58,7 @@ def compared(algorithm: str, average: int) -> dict[str, float]:
     }
 
 
-def test_by_the_model_the_papers_findings_are_those_of_general_lazy() -> None:
+def test_in_the_model_the_findings_of_the_paper_hold_for_general_lazy() -> None:
     general = compared("general lazy", 12)
     assert min(general, key=general.__getitem__) == "5 to slow"
     assert general["Equal"] > 1.7 * general["5 to slow"]
@@ -68,7 +68,7 @@ def test_by_the_model_the_papers_findings_are_those_of_general_lazy() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["lazy", "general lazy"])
-def test_what_is_compared_for_a_row_is_what_is_predicted(algorithm: str) -> None:
+def test_comparisons_per_row_match_the_prediction(algorithm: str) -> None:
     workload = make_workload(FAST, 50, 100, 2)
     for setup in allocation_setups(algorithm, [12]):
         done = run(workload, setup.settings)

@@ -25,10 +25,10 @@ SMALL = Case((20, 80), buckets=20)
 
 
 def silent(_: str) -> None:
-    """Progress that nobody reads."""
+    """Ignore progress messages."""
 
 
-def test_a_bare_run_compares_the_same_rows_and_makes_nothing_of_them() -> None:
+def test_a_bare_run_compares_the_same_rows_without_building_results() -> None:
     whole, bare = (
         run(make_workload(SMALL.rates, SMALL.values, bare=bare), SMALL.settings)
         for bare in (False, True)
@@ -56,13 +56,13 @@ def test_the_model_predicts_what_is_counted(strategy: Expiry) -> None:
     assert found.counters["matches"] == pytest.approx(case.predicted.results, rel=0.05)
 
 
-def test_cases_that_are_timed_in_turn_get_the_same_rows() -> None:
+def test_cases_timed_in_alternation_get_the_same_rows() -> None:
     with pytest.raises(AssertionError, match="the same rows"):
         measure([SMALL, replace(SMALL, values=7)], 1)
 
 
 def made_up(case: Case, costs: UnitCosts) -> Measured:
-    """Return what would be measured if the model were right."""
+    """Return the figures that a correct model predicts."""
     return Measured(
         case, {}, *([costs.seconds(case.predicted, bare=bare)] * 3 for bare in (False, True))
     )
@@ -129,5 +129,5 @@ def test_the_report_has_all_figures_of_the_paper() -> None:
     assert all(claim.holds for claim in counted)
     assert len({plot.file for plot in report.plots}) == 6
     assert [len(plot.series) for plot in report.plots] == [6, 3, len(QUICK.values), 4, 4, 4]
-    told = json.loads(report.to_json())
-    assert told["details"][0]["unit costs, ns"]["scan"] >= 0
+    reported = json.loads(report.to_json())
+    assert reported["details"][0]["unit costs, ns"]["scan"] >= 0

@@ -25,7 +25,7 @@ from muntin.runtime.holdings import state_rows
 
 
 def silent(_: str) -> None:
-    """Progress that nobody reads."""
+    """Ignore progress messages."""
 
 
 # -- orders ----------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def test_the_windows_of_table_5_are_full_when_timing_begins() -> None:
     )
 
 
-def test_comparisons_of_the_extreme_orders_differ_as_the_paper_says() -> None:
+def test_comparisons_of_the_extreme_orders_differ_as_in_the_paper() -> None:
     best, worst, ratio = extreme_orders(table_5(300), {"join": "hash", "buckets": "5"})
     assert best == orders.PREDICTED_BEST
     assert worst.endswith("1")
@@ -86,7 +86,7 @@ def test_another_order_is_best_after_the_change() -> None:
     assert best_order(before.after()).startswith("S1, S2")
 
 
-def test_replan_compares_three_queries_and_the_oracle_with_them() -> None:
+def test_replan_compares_three_queries_with_the_oracle() -> None:
     report = bench_replan(silent, quick=True)
     work = {row["query"]: float(row["probes and comparisons per row"]) for row in report.rows}
     changes = {row["query"]: row["order changes"] for row in report.rows}
@@ -128,7 +128,7 @@ CHAIN = Case(
 )
 
 
-def test_all_thirty_cases_are_within_reach_and_of_all_kinds() -> None:
+def test_all_thirty_cases_are_feasible_and_cover_all_kinds() -> None:
     cases = [draw_case(number) for number in range(choice.CASES)]
     assert {(case.size, case.shape) for case in cases} == {
         (size, shape) for size in (3, 4, 5, 6) for shape in choice.SHAPES
@@ -137,7 +137,7 @@ def test_all_thirty_cases_are_within_reach_and_of_all_kinds() -> None:
     assert draw_case(17).rates == cases[17].rates
 
 
-def test_expected_partners_of_a_row_follow_shares_and_windows() -> None:
+def test_expected_partners_of_a_row_follow_common_values_and_windows() -> None:
     """Stream 0 shares half its values with stream 1, whose two rows split them evenly.
 
     Stream 2's five rows have three values.

@@ -28,11 +28,11 @@ TINY = Scale(12, (0.4,), 600, ("jaqpot", "equal_hj"), plans=1, models=2, analyse
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Ignore progress messages."""
 
 
 def equal_pairs(left: pa.Array, right: pa.Array) -> float:
-    """Return the share of pairs that are equal."""
+    """Return the fraction of pairs that are equal."""
     return float(np.mean(np.equal.outer(left.to_numpy(), right.to_numpy())))
 
 
@@ -81,7 +81,7 @@ def test_longer_freshness_costs_less() -> None:
     assert shares == sorted(shares, reverse=True)
 
 
-def test_a_run_keeps_within_its_resources_and_counts_what_it_does() -> None:
+def test_a_run_stays_within_its_resources_and_counts_its_work() -> None:
     load = Chain(8, ((0, (0.01, 0.01, 0.05)),))
     full = run(load, Setup(TREES["linear"], state_rows=25))
     ran = run(load, Setup(TREES["linear"], state_rows=25, resources=0.3 * full.probes(2)))

@@ -40,7 +40,7 @@ QUIET = Limits(2.0, 2, 100.0)
 
 
 class Runner:
-    """Remembers commands; makes a folder as venv would; fails on request."""
+    """A command runner that records commands, creates a folder as venv would, and can fail."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Runner:
         return Finished(0, "", "")
 
 
-def test_an_environment_is_made_once_and_again_when_its_packages_change(
+def test_an_environment_is_created_once_and_again_when_its_packages_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers_environments, "SCRIPTS", tmp_path / "scripts")
@@ -96,7 +96,7 @@ def test_an_environment_is_made_once_and_again_when_its_packages_change(
         ("venv", Finished(1, "no ensurepip", ""), "cannot be made: no ensurepip"),
     ],
 )
-def test_an_environment_that_cannot_be_made_says_why_and_is_not_ready(
+def test_an_environment_that_cannot_be_created_reports_why_and_is_not_ready(
     tmp_path: Path, failing: str, ending: Finished, reason: str
 ) -> None:
     with pytest.raises(InstallError, match=reason):
@@ -155,7 +155,7 @@ def test_the_fastest_other_streaming_system_is_what_muntin_is_measured_against()
     assert [(claim.measured, claim.holds) for claim in made.claims] == [(0, True), (4.0, True)]
 
 
-def test_a_system_that_took_too_long_has_the_ratio_that_it_has_at_least() -> None:
+def test_a_system_that_timed_out_gets_a_lower_bound_as_its_ratio() -> None:
     right = Outcome([2.0], {"1000": [5, 9]})
     late = Outcome(reason="did not finish in 60 s", broken=True, over=60.0)
     made = report([JOIN], {OURS: {"one": right}, "Bytewax": {"one": late}, FLOOR: {"one": right}})
@@ -166,7 +166,7 @@ def test_a_system_that_took_too_long_has_the_ratio_that_it_has_at_least() -> Non
     ), "and why"
 
 
-def test_ratios_stand_in_a_table_with_a_line_a_workload() -> None:
+def test_ratios_are_in_a_table_with_one_line_per_workload() -> None:
     right = Outcome([2.0], {"1000": [5, 9]})
     others = {
         "Spark": Outcome([9.0], {"1000": [5, 9]}),
@@ -246,7 +246,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("scripts")
-def test_a_system_goes_on_after_a_workload_that_does_not_finish_or_fails() -> None:
+def test_a_system_continues_after_a_workload_that_fails_or_does_not_finish() -> None:
     places = {
         "first": "good",
         "slow": "slow",
@@ -256,9 +256,9 @@ def test_a_system_goes_on_after_a_workload_that_does_not_finish_or_fails() -> No
         "last": "good",
     }
     jobs = {name: entry(place) for name, place in places.items()} | {"rows": entry("good", "rows")}
-    told: list[str] = []
+    reported: list[str] = []
     done = run_jobs(
-        told.append,
+        reported.append,
         Path(sys.executable),
         Peer("Made up", "made_up", options={"mood": "fine"}),
         jobs,
@@ -275,7 +275,7 @@ def test_a_system_goes_on_after_a_workload_that_does_not_finish_or_fails() -> No
     assert done["broken"].reason == "failed: it broke"
     assert done["fickle"].reason.startswith("gives other results in every run")
     assert done["rows"].reason == "cannot: it has no rows"
-    assert "Made up, slow: did not finish in 2 s" in told
+    assert "Made up, slow: did not finish in 2 s" in reported
 
 
 def test_before_anything_is_timed_the_first_workload_is_run_over_all_its_data(
@@ -301,7 +301,7 @@ def test_before_anything_is_timed_the_first_workload_is_run_over_all_its_data(
     )
 
 
-def test_a_system_ends_when_whoever_started_it_is_gone(scripts: Path) -> None:
+def test_a_system_ends_when_its_parent_process_is_gone(scripts: Path) -> None:
     (scripts / "jobs.json").write_text(
         json.dumps([{"repeats": 1, "enough": 1, **entry("slow")}]), encoding="utf-8"
     )
@@ -323,7 +323,7 @@ def test_a_system_ends_when_whoever_started_it_is_gone(scripts: Path) -> None:
     process.stdout.close()
 
 
-def test_a_system_that_does_not_start_says_why_once_for_all_workloads(scripts: Path) -> None:
+def test_a_system_that_does_not_start_reports_why_once_for_all_workloads(scripts: Path) -> None:
     (scripts / "made_up.py").write_text("import no_such_module_at_all", encoding="utf-8")
     done = run_jobs(
         lambda _: None,
@@ -363,7 +363,7 @@ def test_muntin_and_duckdb_agree_on_every_workload(workload: Workload, tmp_path:
     assert all(count > 0 for count, _ in expected.values())
 
 
-def test_one_result_more_or_another_changes_the_checksum() -> None:
+def test_an_extra_or_different_result_changes_the_checksum() -> None:
     job: Mapping[str, Any] = {"kind": "join", "end": 0}
 
     def of(*pairs: tuple[int, int]) -> tuple[int, int]:
@@ -392,7 +392,7 @@ def test_every_system_has_a_script_and_those_with_an_environment_their_packages(
     } == dict.fromkeys(("seconds of the window", "keys", "partners of a row", "queries"), 3)
 
 
-def test_growth_is_drawn_for_each_thing_that_grows() -> None:
+def test_growth_is_plotted_for_each_growing_quantity() -> None:
     workloads = quick_workloads()
     results = {workload.name: Outcome([1.0], {"2000": [1, 1]}) for workload in workloads}
     plots = report(workloads, {OURS: results, FLOOR: results}).plots

@@ -29,7 +29,7 @@ TINY = Scale(
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Ignore progress messages."""
 
 
 def test_no_two_rows_have_the_same_time_and_gaps_are_exponential() -> None:
@@ -54,7 +54,7 @@ def test_selectivities_are_those_of_the_paper() -> None:
 
 
 def test_delays_follow_from_rows_and_ticks() -> None:
-    """Delays are at most a tick plus work where time drives expiry, else until the next row."""
+    """Delays end within a tick plus work when time drives expiry, otherwise with the next row."""
     case = Case("Q1", 5, 4, selectivity=1.0)
     prompt, late = replay(case, "negative"), replay(case, "input")
     assert 0 < prompt.average < prompt.longest < TICK / 1_000 + 500
@@ -65,7 +65,7 @@ def test_delays_follow_from_rows_and_ticks() -> None:
 
 
 def test_a_wall_clock_gives_results_that_were_never_right() -> None:
-    """Of two rows within three ticks the first is counted when the second has come already."""
+    """Of two rows within three ticks, the first is counted after the second has already come."""
     wrong, results = wrong_by_wall_clock(Case("Q1", 40, 20, selectivity=1.0))
     assert 0 < wrong < results
 
@@ -114,8 +114,8 @@ def test_the_report_has_every_strategy_its_claims_and_plots() -> None:
     delay = {(row["case"], row["strategy"]): float(row["average ms"]) for row in rows}
     ratios = [delay[query, "Input Triggered"] / delay[query, "Hybrid"] for query in QUERIES]
     assert report.claims[2].measured == pytest.approx(min(ratios), abs=0.05)
-    told = json.loads(report.to_json())
-    assert {plot["file"] for plot in told["plots"]} >= {
+    reported = json.loads(report.to_json())
+    assert {plot["file"] for plot in reported["plots"]} >= {
         "pipelines-queries.svg",
         "pipelines-depth-q2.svg",
         "pipelines-load-q4.svg",

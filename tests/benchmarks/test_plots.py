@@ -52,7 +52,7 @@ def test_series_of_bars_have_the_same_places(tmp_path: Path) -> None:
         draw(uneven, tmp_path)
 
 
-def test_without_matplotlib_the_figures_are_written_and_it_is_told(
+def test_without_matplotlib_the_figures_are_written_and_a_message_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -94,7 +94,7 @@ def test_every_benchmark_has_a_picture(tmp_path: Path, name: str) -> None:
         assert all(line in drawn for line in wrap(plot.title, 60))
 
 
-def test_bars_tell_their_figures_unless_they_are_many(tmp_path: Path) -> None:
+def test_bars_are_labeled_with_their_figures_unless_there_are_many(tmp_path: Path) -> None:
     few = Plot("few", "Few", "", "ms", {"": [("a", 1234.5), ("b", 0.25)]}, kind="bar")
     many = replace(few, series={"": [(str(place), 1234.5) for place in range(40)]})
     assert ">1,234<" in draw(few, tmp_path).read_text(encoding="utf-8")

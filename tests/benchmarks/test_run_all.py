@@ -46,14 +46,16 @@ def document(folder: Path, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("_made_up_processes")
-def test_a_crash_and_a_claim_that_does_not_hold_stop_nothing_and_are_told(tmp_path: Path) -> None:
-    told: list[str] = []
+def test_a_crash_and_a_claim_that_does_not_hold_are_reported_and_stop_nothing(
+    tmp_path: Path,
+) -> None:
+    reported: list[str] = []
     folder = tmp_path / "results"
-    assert run_all(RunRequest(["memory", "window", "join"], folder), told.append) == [
+    assert run_all(RunRequest(["memory", "window", "join"], folder), reported.append) == [
         "memory",
         "window",
     ]
-    assert [line.partition("] ")[2] for line in told if "done in" not in line] == [
+    assert [line.partition("] ")[2] for line in reported if "done in" not in line] == [
         "memory: begins",
         "memory: measuring memory",
         "memory: FAILED: no memory left",
@@ -62,7 +64,7 @@ def test_a_crash_and_a_claim_that_does_not_hold_stop_nothing_and_are_told(tmp_pa
         "join: begins",
         "join: measuring join",
     ]
-    assert told[-1].startswith("[3 of 3, 0.0 min] join: done in")
+    assert reported[-1].startswith("[3 of 3, 0.0 min] join: done in")
     assert document(folder, "memory")["error"].splitlines() == [
         "exit code 1",
         "WARN of a library",
@@ -94,7 +96,7 @@ def test_quick_runs_do_not_fail_by_their_claims(tmp_path: Path) -> None:
     [({}, True), ({"commit": "abd"}, False), ({"quick": True}, False), ({"commit": ""}, False)],
 )
 @pytest.mark.usefixtures("_made_up_processes")
-def test_resuming_keeps_what_is_of_the_same_commit(
+def test_resuming_keeps_results_of_the_same_commit(
     tmp_path: Path,
     change: dict[str, Any],
     kept: bool,  # noqa: FBT001
@@ -104,21 +106,21 @@ def test_resuming_keeps_what_is_of_the_same_commit(
     old["rows"] = [{"figure": 8}]
     old["run"] |= change
     (tmp_path / "join.json").write_text(json.dumps(old), encoding="utf-8")
-    told: list[str] = []
-    run_all(RunRequest(["join"], tmp_path, resume=True), told.append)
+    reported: list[str] = []
+    run_all(RunRequest(["join"], tmp_path, resume=True), reported.append)
     assert document(tmp_path, "join")["rows"] == [{"figure": 8 if kept else 7}]
-    assert any("kept" in line for line in told) is kept
+    assert any("kept" in line for line in reported) is kept
 
 
 @pytest.mark.usefixtures("_made_up_processes")
-def test_resuming_runs_again_what_failed(tmp_path: Path) -> None:
+def test_resuming_repeats_failed_benchmarks(tmp_path: Path) -> None:
     run_all(RunRequest(["memory"], tmp_path), lambda _: None)
-    told: list[str] = []
-    run_all(RunRequest(["memory"], tmp_path, resume=True), told.append)
-    assert "memory: begins" in told[0]
+    reported: list[str] = []
+    run_all(RunRequest(["memory"], tmp_path, resume=True), reported.append)
+    assert "memory: begins" in reported[0]
 
 
-def test_a_run_knows_its_source_and_when_it_was() -> None:
+def test_a_run_records_its_date_and_duration() -> None:
     run = Run.ending_now(90, quick=True)
     assert run.minutes == 1.5
     assert run.date.startswith("20")

@@ -30,7 +30,7 @@ SEVEN = (1,) * 7
 
 
 def silent(_: str) -> None:
-    """Progress that nobody reads."""
+    """Ignore progress messages."""
 
 
 # -- streams ---------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_response_times_are_averaged_over_queries_or_over_results() -> None:
     assert times.by_result == (3 * 100 + 3_000) / (3 * 10 + 30)
 
 
-def test_the_simulation_has_the_load_that_is_asked_for_and_tells_the_same_twice() -> None:
+def test_the_simulation_has_the_requested_load_and_is_reproducible() -> None:
     sharing, streams = Sharing(WINDOWS["Uniform"], SEVEN), Streams(10, 4_000)
     second = service_time(sharing, streams) * 20 / 0.8
     once, again = (run_together(sharing, streams, second, SCHEDULERS) for _ in range(2))
@@ -103,7 +103,7 @@ def test_without_overheads_mqt_is_best_for_all_windows_of_the_paper(name: str, j
     assert times["mqt"].means[0] < 0.5 * times["lwo"].means[0]
 
 
-def test_every_scheduler_gives_each_window_what_it_gets_alone() -> None:
+def test_every_scheduler_gives_each_window_the_results_it_gets_alone() -> None:
     windows, streams = WINDOWS["Small-Large"], Streams(10, 2_000)
     metronome = Metronome(Sharing(windows, SEVEN), streams)
     found = run_together(Sharing(windows, SEVEN), streams, 1e6, SCHEDULERS, metronome)
@@ -128,7 +128,7 @@ def test_on_the_machines_clock_no_result_comes_before_its_row() -> None:
         assert 0 < times.busy < times.span
 
 
-def test_a_clock_that_goes_at_half_the_speed_makes_work_half_as_long() -> None:
+def test_a_clock_at_half_speed_makes_work_half_as_long() -> None:
     sharing, streams = Sharing(WINDOWS["Uniform"], SEVEN, "nested_loop"), Streams(10, 1_000)
 
     def busy(speed: float) -> int:
@@ -139,9 +139,9 @@ def test_a_clock_that_goes_at_half_the_speed_makes_work_half_as_long() -> None:
     assert min(busy(0.1) for _ in range(3)) < 0.5 * min(busy(1.0) for _ in range(3))
 
 
-def test_a_metronome_tells_a_speed_for_as_long_as_it_is_asked() -> None:
+def test_a_metronome_reports_plausible_speeds_for_any_number_of_beats() -> None:
     metronome = Metronome(Sharing(WINDOWS["Uniform"], SEVEN, "nested_loop"), Streams(5, 500))
-    # Its rows are done many times over in these beats.
+    # These beats process the rows many times over.
     speeds = [metronome.speed() for _ in range(100)]
     assert min(speeds) > 0
     assert 0.3 < float(np.median(speeds)) < 3
@@ -175,9 +175,9 @@ def alone(name: str, scale: Scale) -> dict[str, Figure]:
 
 
 def test_the_smallest_window_is_compared_with_its_query_alone() -> None:
-    told = compare_alone("Mostly-Small", QUICK)
-    assert (told["case"], told["burst"]) == ("Mostly-Small", 50)
-    assert 0 < float(told["w1 over alone, swf"]) < float(told["w1 over alone, lwo"])
+    reported = compare_alone("Mostly-Small", QUICK)
+    assert (reported["case"], reported["burst"]) == ("Mostly-Small", 50)
+    assert 0 < float(reported["w1 over alone, swf"]) < float(reported["w1 over alone, lwo"])
 
 
 def test_the_report_has_measured_beside_simulated_and_details_in_the_json_only() -> None:
@@ -194,13 +194,13 @@ def test_the_report_has_measured_beside_simulated_and_details_in_the_json_only()
     largest = max(max(float(row["MQT/LWO"]), float(row["MQT/SWF"])) for row in report.rows)
     assert report.claims[0].measured == pytest.approx(largest, abs=0.001)
     assert report.claims[1].holds
-    told = json.loads(report.to_json())
-    assert len(told["details"]) == len(report.rows) * 2 * len(SCHEDULERS) + len(WINDOWS) + 1
+    reported = json.loads(report.to_json())
+    assert len(reported["details"]) == len(report.rows) * 2 * len(SCHEDULERS) + len(WINDOWS) + 1
     assert [(claim.measured, claim.holds) for claim in report.claims[-5:-3]] == [
         (1.5, True),
         (2.5, False),
     ]
-    assert len(told["details"][0]["mean by window"]) == 7
+    assert len(reported["details"][0]["mean by window"]) == 7
     assert {"shared-windows", "shared-bursts", "shared-queries"} <= {
         plot.file for plot in report.plots
     }
@@ -215,15 +215,15 @@ def test_a_case_is_measured_at_every_load_under_every_scheduler() -> None:
         assert one.ratio("mqt", "lwo") == pytest.approx(one.by_query("mqt") / one.by_query("lwo"))
 
 
-def test_an_engine_that_runs_by_itself_is_measured_end_to_end() -> None:
-    told = shared_engine.compare(QUICK.engine)
-    assert told["rows of a burst"] == 400
-    assert len(str(told["mqt by window, ms"]).split(", ")) == 7
-    assert float(told["by query, MQT/LWO"]) > 0
-    assert 1 <= int(told["single rows while working"]) <= 200
+def test_an_engine_in_the_background_is_measured_end_to_end() -> None:
+    reported = shared_engine.compare(QUICK.engine)
+    assert reported["rows of a burst"] == 400
+    assert len(str(reported["mqt by window, ms"]).split(", ")) == 7
+    assert float(reported["by query, MQT/LWO"]) > 0
+    assert 1 <= int(reported["single rows while working"]) <= 200
     expected = [
-        told["smallest window, MQT/LWO"],
-        told["by query, MQT/LWO"],
-        told["99 of 100 wait for a turn less than, ms"],
+        reported["smallest window, MQT/LWO"],
+        reported["by query, MQT/LWO"],
+        reported["99 of 100 wait for a turn less than, ms"],
     ]
-    assert [claim.measured for claim in shared.claims_of_engine(told)] == expected
+    assert [claim.measured for claim in shared.claims_of_engine(reported)] == expected

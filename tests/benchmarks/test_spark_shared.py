@@ -1,4 +1,4 @@
-"""What the benchmark of shared windows makes of its runs, without Spark."""
+"""The report of the shared-window benchmark, computed from given runs without Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.spark_shared import OURS, QUICK, THEIRS, Sizes, compare, measure
 
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Run]]:
-    """Runs that the systems are going to have."""
+    """Return the lists of runs that the two systems will report, to be filled by the test."""
     to_come: dict[str, list[Run]] = {OURS: [], THEIRS: []}
     monkeypatch.setattr(spark_shared, "bench_session", lambda: None)
     monkeypatch.setattr(spark_shared, "write_files", lambda *_: None)
@@ -44,7 +44,7 @@ def test_ratios_are_those_of_batches_with_full_windows_and_of_results(
     assert [measured.row(sizes)["rows per second"] for measured in found] == [400, 267, 13]
 
 
-def test_a_system_that_loses_a_result_is_told_of(results: dict[str, list[Run]]) -> None:
+def test_a_system_that_loses_a_result_is_reported(results: dict[str, list[Run]]) -> None:
     results[OURS], results[THEIRS] = [made(2.0, w1=50, w4=100)], [made(2.0, w1=49, w4=100)]
     with pytest.raises(AssertionError, match="the same number of results"):
         measure(lambda _: None, QUICK, QUICK.many_keys, [(QUICK.windows, True)])

@@ -38,7 +38,7 @@ def test_three_of_four_cases_are_a_direction(kept: list[bool], verdict: Verdict)
     assert in_cases(kept, "so it is") == Outcome(verdict, "so it is")
 
 
-def test_figures_that_are_not_there_make_no_verdict() -> None:
+def test_missing_figures_give_no_verdict() -> None:
     experiment = Experiment(
         1,
         "5",
@@ -107,7 +107,7 @@ def _one_order(document: dict[str, Any]) -> None:
         ("The best join order", _one_order),
     ],
 )
-def test_other_figures_make_another_verdict(
+def test_other_figures_give_another_verdict(
     claim: str, change: Callable[[dict[str, Any]], None]
 ) -> None:
     experiment = find(claim)
@@ -196,7 +196,7 @@ def invalidation(
         ("8", {"stale": 1.0}),
     ],
 )
-def test_figures_of_paper_4_are_judged(figure: str, change: dict[str, float]) -> None:
+def test_figures_of_kostowski06_are_judged(figure: str, change: dict[str, float]) -> None:
     experiment = next(
         one for one in EXPERIMENTS if one.paper == 4 and one.where.endswith(f"Figure {figure}")
     )
@@ -232,7 +232,7 @@ def intervals(*, hash2: float = 4.0, best: float = 2, five: float = 1.5) -> dict
 
 
 @pytest.mark.parametrize(("where", "change"), [("6.3", {"hash2": 0.5}), ("6.5", {"five": 0.9})])
-def test_intervals_of_paper_3_are_judged(where: str, change: dict[str, float]) -> None:
+def test_intervals_of_golab03_are_judged(where: str, change: dict[str, float]) -> None:
     experiment = next(one for one in EXPERIMENTS if one.paper == 3 and one.where.startswith(where))
     assert experiment.judge(intervals()).verdict is Verdict.HOLDS
     assert experiment.judge(intervals(**change)).verdict is Verdict.FAILS

@@ -86,7 +86,7 @@ def test_declared_statistics_reach_the_planner() -> None:
     assert "predicted" not in plain.engine().query(plain.join.sql).explain()
 
 
-def test_runs_in_turn_begin_with_another_setting_each_time_and_share_their_results(
+def test_alternating_runs_begin_with_another_setting_each_time_and_share_results(
     small: Workload,
 ) -> None:
     seen: list[str] = []

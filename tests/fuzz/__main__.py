@@ -20,7 +20,7 @@ _APART = 1 << 24
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the campaign described by the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--steps", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 40))

@@ -34,7 +34,7 @@ class Failure:
 
 @dataclass
 class Report:
-    """What a run of many cases did."""
+    """Counts and failures of a run of many cases."""
 
     steps: int = 0
     cases: int = 0
@@ -45,7 +45,7 @@ class Report:
     failures: dict[str, Failure] = field(default_factory=dict)
 
     def add(self, other: Report) -> None:
-        """Add what another process did."""
+        """Add the report of another process."""
         self.steps += other.steps
         self.cases += other.cases
         self.seconds = max(self.seconds, other.seconds)
@@ -88,7 +88,7 @@ def run_share(task: tuple[int, int, float, float]) -> Report:
 def run_campaign(
     seed: int, steps: int, *, seconds: float = float("inf"), shrinking: float = 60.0
 ) -> Report:
-    """Run cases from a seed on until enough steps were taken, or time is up.
+    """Run cases from a seed on until enough steps were run, or time is up.
 
     ``shrinking`` is the time in seconds for making each kind of failure small.
     """

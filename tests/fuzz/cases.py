@@ -30,7 +30,7 @@ _FAR = (
 
 @dataclass
 class Case:
-    """Steps, and what their queries are made of; ``exact`` if the oracle can be asked."""
+    """Steps, and what their queries read; ``exact`` if the oracle can check the results."""
 
     seed: int
     exact: bool
@@ -125,7 +125,7 @@ class _Drawing:
             self._add("drop", name)
 
     def _odd_instant(self) -> object:
-        """An instant in the past, or one that is none."""
+        """Return an instant in the past, or a value that is not an instant."""
         draw = self._draw
         odd: list[object] = [
             self._now - 3 * SECOND,

@@ -45,7 +45,7 @@ class Entry:
 
 @dataclass
 class Drawn:
-    """A query, and what it is made of."""
+    """A query and the parts it was built from."""
 
     sql: str
     features: set[str] = field(default_factory=set)

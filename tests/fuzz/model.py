@@ -1,4 +1,4 @@
-"""What an engine was given, and what must come of it."""
+"""The input of an engine, and the results that must follow from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_INSTANTS = 12
 
 @dataclass
 class Standing:
-    """A query that runs, with everything it sent out."""
+    """A registered query with everything it has sent out."""
 
     query: Query
     exact: bool
@@ -32,7 +32,7 @@ class Standing:
 
 @dataclass
 class Model:
-    """The rows that streams and tables were given, and the queries."""
+    """The rows of all streams and tables, and the registered queries."""
 
     catalog: Catalog = field(default_factory=Catalog)
     fed: dict[str, list[pa.Table]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Model:
         return found
 
     def problem(self, engine: muntin.Engine, name: str, at: int | None) -> str:
-        """Return how a query differs from what it must be at a complete instant, if it does."""
+        """Return how a query differs from the expected results at a complete instant, or None."""
         standing = self.queries[name]
         query, handle = standing.query, engine.handle(name)
         standing.got.append(handle.poll())
@@ -147,7 +147,7 @@ class Model:
 
 
 def arrow_rows(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
-    """Return rows as a table; whole numbers in columns of timestamps are microseconds."""
+    """Return rows as a table; integers in timestamp columns are microseconds."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     return pa.table(
         [_column(list(cells), one.type) for cells, one in zip(columns, schema, strict=True)],
@@ -178,7 +178,7 @@ def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _set_aside(engine: muntin.Engine) -> bool:
-    """Whether rows were too far ahead: the model does not follow those."""
+    """Return whether rows were set aside as too far ahead; the model does not cover those."""
     return any(state.rows_ahead for state in engine.dataflow.groups.streams.values())
 
 

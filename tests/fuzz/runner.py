@@ -32,12 +32,12 @@ _WAITING = 6.0
 
 
 class HangError(BaseException):
-    """A step that takes too long; no engine takes it for the failure of a query."""
+    """Raised when a step takes too long; engines do not treat it as the failure of a query."""
 
 
 @dataclass
 class Outcome:
-    """How a case went: counts of steps by kind and result, and the first failure."""
+    """The outcome of a case: counts of steps by kind and result, and the first failure."""
 
     steps: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -124,7 +124,7 @@ class Run:
         self._settled: int | None = None
 
     def take(self, step: Step) -> str:
-        """Take a step; return what is wrong, if anything is."""
+        """Run a step and return what is wrong, or None."""
         word, *arguments = step
         do: Callable[..., str | None] = getattr(self, f"_do_{word}")
         try:

@@ -12,7 +12,7 @@ from tests.fuzz.script import Step
 def shrink(
     steps: Sequence[Step], fails: Callable[[Sequence[Step]], bool], seconds: float = 60.0
 ) -> list[Step]:
-    """Return steps of which none can be left out; ``fails`` says whether some still fail."""
+    """Return steps of which none can be left out; ``fails`` tests whether some steps still fail."""
     until = time.monotonic() + seconds
     found = list(steps)
     while (
@@ -23,7 +23,7 @@ def shrink(
         found = front
     for word in sorted(
         {step[0] for step in found}
-    ):  # whole kinds of steps first: most play no part
+    ):  # all steps of one kind first: most are irrelevant
         rest = [step for step in found if step[0] != word]
         found = rest if time.monotonic() < until and fails(rest) else found
     found = _fewer(found, fails, until)
@@ -39,7 +39,7 @@ def shrink(
 
 
 def _fewer(items: list[Any], fails: Callable[[Sequence[Any]], bool], until: float) -> list[Any]:
-    """Delta debugging: leave out halves, quarters, and so on down to single items."""
+    """Minimize by delta debugging: leave out halves, quarters, and so on down to single items."""
     size = max(len(items) // 2, 1)
     while time.monotonic() < until:
         place, shorter = 0, False

@@ -1,8 +1,8 @@
 """Every golden script through partitions without Spark, with random partitions and batches.
 
-Left out are scripts about what partitions do not do: statements and their errors (``errors_*``,
-``settings``) and plans (``explain``). Scripts about late rows are fed row by row, since on Spark a
-row is late by the batches before its own.
+Scripts about features that partitions do not have are left out: statements and their errors
+(``errors_*``, ``settings``) and plans (``explain``). Scripts about late rows are fed row by row,
+because on Spark the batches before a row decide whether it is late.
 """
 
 from __future__ import annotations

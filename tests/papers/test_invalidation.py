@@ -69,7 +69,7 @@ def run_sides(
 
 
 def work_a_second(sides: dict[str, Side], **settings: str) -> dict[str, float]:
-    """Counted work a second, windows full."""
+    """Return the counted work per second with full windows."""
     full, filling = (
         run_sides(sides, seconds, **settings)[0] for seconds in (3 * WINDOW, 2 * WINDOW)
     )
@@ -126,12 +126,12 @@ def test_invalidation_needs_one_comparison_more_than_it_finds_stale_rows(strateg
     work, _, _ = run(20, 20, 60, expiry=strategy, buckets=str(KEYS))
     cleanings = work["expiry_checks"] - work["rows_expired"]
     arrivals = work["rows_inserted"]
-    # One last comparison a cleaning, unless the bucket was empty or became so.
+    # One final comparison per cleaning, unless the bucket was or became empty.
     assert 0 < cleanings <= arrivals * (2 if strategy == "probe_insert" else 1)
     assert work["rows_expired"] > 0
 
 
-def test_stale_rows_build_up_as_the_formulas_say() -> None:
+def test_stale_rows_accumulate_as_the_formulas_predict() -> None:
     """Expect N * rate B / rate A stale rows in all buckets of B under probe.
 
     Under probe and insert it is N * rate B / (rate A + rate B).

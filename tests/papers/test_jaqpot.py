@@ -58,7 +58,7 @@ def form(tree: Nested) -> str:
 
 
 def distinct_shapes(leaves: int) -> list[TreeShape]:
-    """One tree of every form."""
+    """Return one tree of every shape."""
     return [
         TreeShape.of(tree)
         for tree in {form(tree): tree for tree in all_shapes(list(range(leaves)))}.values()
@@ -237,9 +237,9 @@ def test_lemma_1_holds_for_every_stream_and_shape_under_jaqpot(leaves: int, form
 
 def test_algorithm_1_adds_grepp_to_what_freshness_takes() -> None:
     model = FIGURE_2B.with_freshness(factor=1.5)
-    # A has 5000 rows at 500 a second, so its freshness of 15 s leaves 5 s for the 200 intermediate
-    # results: 40 a second. B has 500 rows at 700 a second, so 1.5 times that leaves 0.357 s: 560 a
-    # second, from 112 of its rows.
+    # A has 5000 rows at 500 rows/s, so its freshness of 15 s leaves 5 s for the 200 intermediate
+    # results: 40 rows/s. B has 500 rows at 700 rows/s, so 1.5 times that leaves 0.357 s: 560
+    # rows/s, from 112 of its rows.
     found = allocate("jaqpot", model, 900)
     assert found.infeasible is None
     assert found.for_freshness == pytest.approx(112 + 560, rel=1e-5)
@@ -264,7 +264,7 @@ def test_states_are_refreshed_faster_where_chance_is_to_make_nothing_stale() -> 
     assert allocate("jaqpot", careful, 300) == allocate("jaqpot", model, 300)
 
 
-def test_freshness_that_cannot_be_kept_is_said_with_what_would_do() -> None:
+def test_freshness_that_cannot_be_kept_is_reported_with_the_resources_it_needs() -> None:
     model = FIGURE_2B.with_freshness(factor=1.5)
     found = allocate("jaqpot", model, 300)
     assert found.infeasible is not None

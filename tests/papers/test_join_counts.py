@@ -29,7 +29,7 @@ EVERY = 4 if os.environ.get("MUNTIN_PROFILE", "fast") == "fast" else 1
 
 
 @pytest.mark.parametrize("group", groups(), ids=lambda group: group.name)
-def test_counts_are_within_a_tenth_of_what_is_predicted_and_stand_in_the_page(group: Group) -> None:
+def test_counts_are_within_ten_percent_of_the_prediction_and_on_the_page(group: Group) -> None:
     for case, counted in group.count(EVERY):
         assert counted.comparisons == pytest.approx(case.predicted.comparisons, rel=0.1), case.name
         assert counted.scanned == pytest.approx(case.predicted.scanned, rel=0.1), case.name

@@ -87,7 +87,7 @@ def test_the_order_by_selectivity_alone_misses_the_optimum_of_tables_6_and_7() -
     ("streams", "best", "cost"),
     [(TABLE_5, "1234", "16,000"), (TABLE_6, "2134", "80,400"), (TABLE_7, "3142", "47,977")],
 )
-def test_a_query_takes_the_papers_optimum_or_cheaper_orders_of_its_origins_own(
+def test_a_query_uses_the_optimum_of_the_paper_or_cheaper_orders_per_origin(
     streams: Streams, best: str, cost: str
 ) -> None:
     engine = muntin.Engine(join="nested_loop")

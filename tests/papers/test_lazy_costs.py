@@ -76,7 +76,7 @@ def test_figure_3b_with_one_fast_stream_lazy_loses_at_long_intervals() -> None:
 
 
 @pytest.mark.parametrize("windows", [statistics_of(TABLE_5), statistics_of(TABLE_7, 5), ONE_FAST])
-def test_in_our_model_lazy_compares_as_eager_does_and_looks_at_more_rows_the_longer_the_interval(
+def test_in_our_model_lazy_compares_as_eager_does_and_scans_more_rows_at_longer_intervals(
     windows: list[WindowStatistics],
 ) -> None:
     outermost = sum(window.rate for window in windows)
@@ -103,7 +103,7 @@ def test_independent_local_orders_cost_no_more_than_any_other_algorithm(
         assert general.cost <= naive_work(order, windows, interval).comparisons * (1 + 1e-9)
 
 
-def test_naive_row_by_row_is_what_naive_comes_to_as_the_interval_goes_to_nothing() -> None:
+def test_naive_row_by_row_is_the_limit_of_naive_as_the_interval_goes_to_zero() -> None:
     windows = statistics_of(TABLE_5)
     costs = [
         naive_work((0, 1, 2, 3), windows, interval).comparisons

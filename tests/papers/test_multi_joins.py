@@ -55,7 +55,7 @@ def seconds_of(q: muntin.StandingQuery, *columns: str) -> list[tuple[int, ...]]:
     )
 
 
-def test_table_4_orders_the_origin_first_and_the_rest_globally() -> None:
+def test_table_4_orders_the_origin_first_and_the_others_globally() -> None:
     catalog = Catalog()
     for name in ("S1", "S2", "S3"):
         catalog.add(Stream(name, build_schema(COLUMNS), "ts"))

@@ -73,14 +73,14 @@ def test_under_lwo_the_largest_window_waits_as_if_it_were_alone_and_no_other_wai
 
 
 @given(SIZES)
-def test_a_single_row_has_nobody_to_wait_for(sizes: list[float]) -> None:
+def test_a_single_row_does_not_wait(sizes: list[float]) -> None:
     burst = Burst(1, 1.0)
     assert lwo(sizes, burst) == isolated(sizes, burst)
     assert swf(sizes, burst) == sizes
 
 
 @given(SIZES, st.integers(1, 1000))
-def test_under_swf_no_window_waits_longer_than_for_the_whole_burst_to_finish_it(
+def test_under_swf_no_window_waits_longer_than_the_burst_takes_to_finish_it(
     sizes: list[float], rows: int
 ) -> None:
     times = swf(sizes, Burst(rows, 1.0))

@@ -67,7 +67,7 @@ def pair(setup: Setup, outer: int, partner: int) -> str:
 
 
 def found_and_released(trace: Trace) -> list[str]:
-    """Return what the join finds, and what the router then releases to each query."""
+    """Return the pairs that the join finds and those the router then releases to each query."""
     steps: list[str] = []
     for step in trace.steps:
         if isinstance(step, FoundPair):
@@ -185,7 +185,7 @@ def test_figure_4_the_matrix() -> None:
     ]
 
 
-def test_figure_4_the_matrix_with_several_queries_a_window() -> None:
+def test_figure_4_the_matrix_with_several_queries_per_window() -> None:
     assert max_throughput([2, 3, 6], [1, 4, 9]) == [
         [Fraction(1, 2), Fraction(5, 3), Fraction(7, 3)],
         [None, 4, 4],

@@ -1,9 +1,8 @@
 """Files of planner rules: pairs of a query and the plan it must get.
 
-A file is about one rule. Lines that begin with ``#`` at the top say it in words; then come the
-declarations that all its pairs share. Every pair begins with ``=== what it shows``; below stands a
-script with one query, then ``=>``, then the plan as ``explain`` draws it, or ``error:`` and the
-message.
+A file is about one rule. Lines at the top that begin with ``#`` describe it; the declarations that
+all its pairs share follow. Every pair begins with ``=== what it shows``, then a script with one
+query, then ``=>``, then the plan as ``explain`` draws it, or ``error:`` and the message.
 """
 
 from __future__ import annotations

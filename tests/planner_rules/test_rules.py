@@ -42,7 +42,7 @@ def all_pairs() -> Iterator[object]:
 
 
 def random_column(random: np.random.Generator, arrow: pa.DataType, count: int) -> pa.Array:
-    """Few values, so that rows meet, and some NULLs; times in order."""
+    """Return a random column: few values, so that rows join, some NULLs, and ascending times."""
     if pa.types.is_timestamp(arrow):
         return pa.array(np.sort(random.integers(0, 30, count)) * SECOND).cast(arrow)
     values = random.integers(0, 4, count)
@@ -64,7 +64,7 @@ def plan_of(engine: muntin.Engine) -> str:
 def run_against_oracle(
     engine: muntin.Engine, random: np.random.Generator, stored: dict[str, pa.Table]
 ) -> int:
-    """Push random rows and compare all that comes out; how many results there were."""
+    """Push random rows, compare all results with the oracle, and return their number."""
     (running,), (handle,) = engine.dataflow.queries.values(), engine.queries()
     rows = {
         stream.name: random_rows(stream.schema, ROWS, random)
@@ -117,7 +117,7 @@ def test_a_query_gets_its_plan_and_the_plan_gives_right_results(
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_says_its_rule_and_is_written_as_completion_would_write_it(path: Path) -> None:
+def test_a_file_states_its_rule_and_has_the_form_that_completion_writes(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     rules = read_rules(text)
     assert rules.about.removeprefix("#").strip()
@@ -125,7 +125,7 @@ def test_a_file_says_its_rule_and_is_written_as_completion_would_write_it(path: 
     assert COMPLETE or write_rules(rules) == text
 
 
-def test_completion_writes_one_plan_and_leaves_the_rest(tmp_path: Path) -> None:
+def test_completion_writes_one_plan_and_leaves_the_others(tmp_path: Path) -> None:
     path = tmp_path / "rule.txt"
     path.write_text(
         "# about\nCREATE x;\n\n=== one\nSELECT 1;\n=>\nold\n├─ plan\n\n=== two\nSELECT "

@@ -25,7 +25,7 @@ LITERALS = ("1", "3")
 
 
 class Failed:
-    """Stands for the value of an expression that fails."""
+    """The type of FAILED, the value of an expression that fails."""
 
     def __repr__(self) -> str:
         return "failed"
@@ -43,7 +43,7 @@ class Outcome:
 
     @property
     def fails(self) -> bool:
-        """Whether the row has no value."""
+        """Return whether the row has no value."""
         return self.value is FAILED
 
 
@@ -171,7 +171,7 @@ def type_of(text: str) -> pa.DataType:
 
 
 def _deeper(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
-    """Numbers made of numbers, with repeated parts, conditions and casts in between."""
+    """Combine numbers into larger expressions with repeated parts, conditions and casts."""
 
     def binary(signs: Sequence[str]) -> st.SearchStrategy[Tree]:
         return st.builds(

@@ -39,7 +39,7 @@ def random_model(random: np.random.Generator, streams: int | None = None) -> Pla
 
 
 def table_3_model(random: np.random.Generator, shape: TreeShape, factor: float) -> PlanModel:
-    """Parameters from the ranges of Table 3, own states of intermediate results among them."""
+    """Draw parameters from the ranges of Table 3, including states of intermediate results."""
     return TABLE_3.draw(shape, random).with_freshness(factor=factor)
 
 
@@ -54,7 +54,7 @@ def test_grepp_is_the_optimum_of_linear_programming_on_a_thousand_plans() -> Non
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_no_policy_gives_more_than_arrives_or_than_there_is(policy: str) -> None:
+def test_no_policy_allocates_more_than_arrives_or_is_available(policy: str) -> None:
     random = np.random.default_rng(2)
     for _ in range(150):
         model = random_model(random)
@@ -70,7 +70,7 @@ def test_no_policy_gives_more_than_arrives_or_than_there_is(policy: str) -> None
             assert model.budgets(found.assigned) == pytest.approx(found.budgets)
 
 
-def test_with_saturation_resources_paths_make_everything() -> None:
+def test_with_saturation_resources_paths_produce_all_results() -> None:
     random = np.random.default_rng(3)
     for _ in range(200):
         model = random_model(random)
@@ -142,7 +142,7 @@ def test_refresh_rates_keep_lemma_1_and_nothing_cheaper_does() -> None:
     assert feasible > 20
 
 
-def test_jaqpot_is_fresh_wherever_it_can_be_and_says_where_it_cannot() -> None:
+def test_jaqpot_keeps_freshness_wherever_possible_and_reports_where_not() -> None:
     random = np.random.default_rng(6)
     said = 0
     for _ in range(60):
@@ -164,7 +164,7 @@ def test_jaqpot_is_fresh_wherever_it_can_be_and_says_where_it_cannot() -> None:
 
 
 def test_an_analysis_of_ten_streams_takes_less_than_50_milliseconds() -> None:
-    """Time of the processor, of the median policy run on plans that have freshness to keep."""
+    """Measure CPU time of the median policy run on plans that must keep a freshness bound."""
     random = np.random.default_rng(7)
     models = [
         table_3_model(random, TreeShape.of(random_tree(random, range(10))), 3.0) for _ in range(20)

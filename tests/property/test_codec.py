@@ -163,27 +163,29 @@ def same(one: object, other: object) -> bool:
 
 
 @given(TEXTS, PROGRAMS)
-def test_programs_come_back(run: str, program: Deployment) -> None:
-    stored = decode(encode_deployment(run, program), "deployment", StoredDeployment, "it")
-    assert (stored.run, stored.deployment) == (run, program)
-    assert same(stored.deployment, program)
+def test_deployments_survive_a_round_trip(run: str, deployment: Deployment) -> None:
+    stored = decode(encode_deployment(run, deployment), "deployment", StoredDeployment, "it")
+    assert (stored.run, stored.deployment) == (run, deployment)
+    assert same(stored.deployment, deployment)
 
 
 @given(NOTES, SHARES)
-def test_shares_come_back_with_their_notes(note: RetainedBatch, share: PartitionBatch) -> None:
-    assert same(decode_retained(encode_retained(note, share)), (note, share))
+def test_partition_batches_survive_a_round_trip_with_their_notes(
+    note: RetainedBatch, partition_batch: PartitionBatch
+) -> None:
+    assert same(decode_retained(encode_retained(note, partition_batch)), (note, partition_batch))
 
 
 @given(ENTRIES)
-def test_entries_of_last_stages_come_back(entry: Entry) -> None:
+def test_entries_of_global_stages_survive_a_round_trip(entry: Entry) -> None:
     assert decode(encode(entry, "stage"), "stage", Entry, "it") == entry
 
 
 @given(NOTES, SHARES, st.data())
 def test_a_changed_byte_or_a_missing_tail_is_always_detected(
-    note: RetainedBatch, share: PartitionBatch, data: st.DataObject
+    note: RetainedBatch, partition_batch: PartitionBatch, data: st.DataObject
 ) -> None:
-    frame = encode_retained(note, share)
+    frame = encode_retained(note, partition_batch)
     at = data.draw(st.integers(0, len(frame) - 1))
     flip = data.draw(st.integers(1, 255))
     for broken in (frame[:at] + bytes([frame[at] ^ flip]) + frame[at + 1 :], frame[:at]):

@@ -82,7 +82,7 @@ def test_costs_of_multi_way_joins(
     ),
     NUMBERS,
 )
-def test_searches(windows: list[WindowStatistics], interval: float) -> None:
+def test_order_searches(windows: list[WindowStatistics], interval: float) -> None:
     places = list(range(len(windows)))
     assert sorted(by_window_size(windows)) == sorted(by_selectivity(windows)) == places
     for candidate in (*search(windows)[:3], *augmented(windows)[:3], cheapest_tree(windows)):

@@ -26,7 +26,7 @@ EXPIRIES = st.sampled_from(
 
 @st.composite
 def settings_of(draw: st.DrawFn) -> dict[str, str]:
-    """Any combination of settings that go together."""
+    """Draw any valid combination of settings."""
     algorithm = draw(ALGORITHMS)
     lazy = algorithm in {"lazy", "general_lazy"}
     return {
@@ -55,7 +55,7 @@ def replayable(case: Case, query: Query) -> Iterator[None]:
 def orders_of(draw: st.DrawFn, query: Query, algorithm: str) -> str:
     """Draw no order, one for all origins, or one for each.
 
-    The origin stands anywhere if the algorithm allows it.
+    The origin has any place if the algorithm allows it.
     """
     aliases = [source.alias for source in query.sources]
     kind = draw(st.sampled_from(["", "global", "each"]))
@@ -123,10 +123,10 @@ def test_results_and_answers_equal_the_oracle(
 
 
 @given(cases(), settings_of(), st.data())
-def test_answers_are_right_at_every_instant_on_the_way(
+def test_answers_are_right_at_every_instant(
     case: Case, settings: dict[str, str], data: st.DataObject
 ) -> None:
-    """Rows come in order of time here, so that time can be advanced between any two of them."""
+    """Rows arrive in order of time, so time can advance between any two of them."""
     query = read_query(case.query, "q", case.catalog())
     events = tuple(sorted(case.events, key=lambda event: event.time))
     case = Case(case.streams, case.tables, case.query, events, tuple(range(len(events))))

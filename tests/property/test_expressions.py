@@ -59,7 +59,7 @@ def _allowed(tree: Tree, rows: pa.Table) -> list[set[str]]:
     st.lists(TREES, min_size=1, max_size=3),
     st.sampled_from([0, 1]),
 )
-def test_rows_have_the_values_they_have_alone(
+def test_rows_have_the_same_values_as_alone(
     rows: list[dict[str, object]], trees: list[Tree], repeated: int
 ) -> None:
     if repeated:
@@ -79,7 +79,9 @@ def test_rows_have_the_values_they_have_alone(
 
 
 @given(st.lists(_ROW, min_size=1, max_size=12), st.lists(TREES, min_size=1, max_size=3))
-def test_rows_pass_that_pass_alone(rows: list[dict[str, object]], trees: list[Tree]) -> None:
+def test_rows_that_pass_alone_pass_together(
+    rows: list[dict[str, object]], trees: list[Tree]
+) -> None:
     conditions = [Tree("({0}) > 1", (tree,)) for tree in trees]
     predicates = [Expression(str(condition), (), pa.bool_()) for condition in conditions]
     joined = reduce(lambda left, right: Tree("({0} AND {1})", (left, right), "and"), conditions)

@@ -25,7 +25,7 @@ Row = tuple[object, ...]
 
 @st.composite
 def limits(draw: st.DrawFn) -> dict[str, str]:
-    """Settings under which work is limited."""
+    """Draw settings under which work is limited."""
     return {
         "resources": draw(st.sampled_from(["0.2", "1", "2", "3.5", "8"])),
         "monitoring": draw(st.sampled_from(["1 second", "2 seconds", "700 milliseconds"])),
@@ -97,7 +97,7 @@ def test_with_enough_resources_results_are_exact(
 
 
 @given(cases(LIMITED), limits(), st.data())
-def test_under_limits_results_are_some_of_the_exact_ones_whatever_the_cuts(
+def test_under_limits_results_are_a_subset_of_the_exact_ones_for_any_batches(
     case: Case, settings: dict[str, str], data: st.DataObject
 ) -> None:
     settings = {**settings, "overload": "adapt"}

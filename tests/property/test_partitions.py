@@ -38,11 +38,13 @@ def program_of(case: Case, partitions: int) -> Deployment:
     return Deployment(streams, tables, (DeployedQuery("q", case.query, {}),), (), partitions)
 
 
-def shares(case: Case, program: Deployment, tasks: int) -> Iterator[list[PartitionBatch]]:
-    """For every micro-batch the share of each partition; the last one moves time to the end."""
-    packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
+def partition_batches(
+    case: Case, deployment: Deployment, tasks: int
+) -> Iterator[list[PartitionBatch]]:
+    """Yield the partition batches of every micro-batch; the last one advances time to the end."""
+    packers = {stream.name: Packer(deployment, stream.name) for stream in deployment.streams}
     for batch, piece in enumerate([*case.micro_batches(), None]):
-        parts: list[list[Part]] = [[] for _ in range(program.partitions)]
+        parts: list[list[Part]] = [[] for _ in range(deployment.partitions)]
         newest = {}
         for stream, rows in (piece or {}).items():
             newest[stream] = max(rows.column("ts").cast(pa.int64()).to_pylist())
@@ -61,18 +63,21 @@ def test_partitions_give_the_oracles_results(
     case: Case, partitions: int, tasks: int, restarts: set[int]
 ) -> None:
     query = read_query(case.query, "q", case.catalog())
-    program = program_of(case, partitions)
-    running = [RecoverablePartition(program, number) for number in range(partitions)]
+    deployment = program_of(case, partitions)
+    running = [RecoverablePartition(deployment, number) for number in range(partitions)]
     stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [{} for _ in range(partitions)]
     collected = []
-    for number, batch in enumerate(shares(case, program, tasks)):
-        for partition, share in enumerate(batch):
+    for number, batch in enumerate(partition_batches(case, deployment, tasks)):
+        for partition, partition_batch in enumerate(batch):
             if number in restarts:
                 running[partition] = RecoverablePartition.rebuilt(
-                    program, partition, stores[partition].values()
+                    deployment, partition, stores[partition].values()
                 )
-            applied = running[partition].apply(share)
-            stores[partition][share.batch] = (applied.note, applied.snapshot or share)
+            applied = running[partition].apply(partition_batch)
+            stores[partition][partition_batch.batch] = (
+                applied.note,
+                applied.snapshot or partition_batch,
+            )
             for gone in applied.gone:
                 del stores[partition][gone]
             collected += [output.table for output in applied.outputs if output.kind == RESULTS]
@@ -103,27 +108,29 @@ def disordered(draw: st.DrawFn) -> tuple[Case, dict[int, int]]:
 
 @settings(max_examples=settings().max_examples // 5)
 @given(disordered(), st.integers(1, 3), st.sets(st.integers(0, 24)))
-def test_a_partition_built_again_goes_on_as_if_it_had_never_ended(
+def test_a_rebuilt_partition_continues_as_if_it_had_never_ended(
     drawn: tuple[Case, dict[int, int]], partitions: int, restarts: set[int]
 ) -> None:
     case, moments = drawn
     note(case.script(read_query(case.query, "q", case.catalog())))
-    program = program_of(case, partitions)
+    deployment = program_of(case, partitions)
     for partition in range(partitions):
         kept, unbroken = (
-            RecoverablePartition(program, partition),
-            RecoverablePartition(program, partition),
+            RecoverablePartition(deployment, partition),
+            RecoverablePartition(deployment, partition),
         )
         store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
-        for number, batch in enumerate(shares(case, program, 1)):
-            share = replace(batch[partition], moment=moments.get(number, batch[partition].moment))
+        for number, batch in enumerate(partition_batches(case, deployment, 1)):
+            partition_batch = replace(
+                batch[partition], moment=moments.get(number, batch[partition].moment)
+            )
             if number in restarts:
-                kept = RecoverablePartition.rebuilt(program, partition, store.values())
-            applied = kept.apply(share)
-            store[number] = (applied.note, applied.snapshot or share)
+                kept = RecoverablePartition.rebuilt(deployment, partition, store.values())
+            applied = kept.apply(partition_batch)
+            store[number] = (applied.note, applied.snapshot or partition_batch)
             for gone in applied.gone:
                 del store[gone]
-            assert told(applied.outputs) == told(unbroken.apply(share).outputs)
+            assert reported(applied.outputs) == reported(unbroken.apply(partition_batch).outputs)
 
 
 @settings(max_examples=settings().max_examples // 5)
@@ -141,19 +148,19 @@ def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
     """
     case, moments = drawn
     note(case.script(read_query(case.query, "q", case.catalog())))
-    program = program_of(case, 1)
-    kept, unbroken = RecoverablePartition(program, 0), RecoverablePartition(program, 0)
+    deployment = program_of(case, 1)
+    kept, unbroken = RecoverablePartition(deployment, 0), RecoverablePartition(deployment, 0)
     store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
-    for number, (batch,) in enumerate(shares(case, program, 1)):
-        share = replace(batch, moment=moments.get(number, batch.moment))
+    for number, (batch,) in enumerate(partition_batches(case, deployment, 1)):
+        partition_batch = replace(batch, moment=moments.get(number, batch.moment))
         if number in restarts:
-            kept = RecoverablePartition.rebuilt(program, 0, store.values())
+            kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
         with patch.object(rebuilding, "FEW", few), patch.object(stream_log, "_FEW", 0):
-            applied = kept.apply(share)
-        store[number] = (applied.note, applied.snapshot or share)
+            applied = kept.apply(partition_batch)
+        store[number] = (applied.note, applied.snapshot or partition_batch)
         for gone in applied.gone:
             del store[gone]
-        assert told(applied.outputs) == told(unbroken.apply(share).outputs)
+        assert reported(applied.outputs) == reported(unbroken.apply(partition_batch).outputs)
         rows = sum(
             len(from_blob(part.blob)) for _, own in store.values() for part in own.all_parts()
         )
@@ -161,8 +168,8 @@ def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
         assert applied.snapshot is None or rows == kept.rows()
 
 
-def told(outputs: list[PartitionOutput]) -> list[tuple[str, str, list[str]]]:
-    """Return what outputs say, rows in any order."""
+def reported(outputs: list[PartitionOutput]) -> list[tuple[str, str, list[str]]]:
+    """Return the contents of outputs with their rows in any order."""
     return [
         (output.kind, output.name, sorted(map(str, rows_of(output.table)))) for output in outputs
     ]

@@ -32,7 +32,7 @@ Runs = dict[str, tuple[muntin.Engine, muntin.StandingQuery]]
 
 
 def bound(case: Case) -> Query:
-    """Return the query of a case; what is refused is left out."""
+    """Return the query of a case; refused queries are rejected."""
     try:
         query = read_query(case.query, "q", case.catalog())
     except SqlError:
@@ -112,7 +112,7 @@ def test_changes_and_answers_equal_the_oracle(strategy: str, case: Case, beyond:
 def test_strategies_release_the_same_changes_at_the_same_moments(
     case: Case, data: st.DataObject
 ) -> None:
-    """Rows come in order of time here, so that time can be advanced between any two of them."""
+    """Rows arrive in order of time, so time can advance between any two of them."""
     query = bound(case)
     tell(case)
     events = tuple(sorted(case.events, key=lambda event: event.time))
@@ -145,7 +145,7 @@ def test_strategies_release_the_same_changes_at_the_same_moments(
 def step(
     runs: Runs, collected: dict[str, list[pa.Table]], do: Callable[[muntin.Engine], None]
 ) -> None:
-    """Do the same in all engines; those that are never late have the same to tell then."""
+    """Apply one step to all engines and compare those whose results are never delayed."""
     for strategy, (engine, q) in runs.items():
         do(engine)
         collected[strategy].append(q.poll())

@@ -59,8 +59,8 @@ def expected(oracle: PipelineOracle, query: Query, until: int) -> pa.Table:
 
 
 @contextmanager
-def told(case: Case) -> Iterator[None]:
-    """Tell the case where it fails."""
+def reported(case: Case) -> Iterator[None]:
+    """Print the case when it fails."""
     try:
         yield
     except BaseException:
@@ -82,7 +82,7 @@ def told(case: Case) -> Iterator[None]:
 def test_changes_and_answers_equal_the_oracle(case: Case, beyond: int) -> None:
     query = bound(case)
     until = case.end + beyond * SECOND
-    with told(case):
+    with reported(case):
         engine, q = start(case)
         for stream, rows in case.batches():
             engine.push(stream, rows)
@@ -93,12 +93,12 @@ def test_changes_and_answers_equal_the_oracle(case: Case, beyond: int) -> None:
 
 
 @given(pipeline_cases(Shape(events=12)), st.data())
-def test_answers_are_right_at_every_instant_on_the_way(case: Case, data: st.DataObject) -> None:
-    """Rows come in order of time here, so that time can be advanced between any two of them."""
+def test_answers_are_right_at_every_instant(case: Case, data: st.DataObject) -> None:
+    """Rows arrive in order of time, so time can advance between any two of them."""
     query = bound(case)
     events = tuple(sorted(case.events, key=lambda event: event.time))
     case = Case(case.streams, case.tables, case.query, events, tuple(range(len(events))))
-    with told(case):
+    with reported(case):
         engine, q = start(case)
         oracle = oracle_of(case, query)
         collected = [q.poll()]
@@ -130,7 +130,7 @@ def test_spreads_are_near_the_oracle_at_every_instant(case: Case) -> None:
     """
     query = bound(case)
     assume(query.emit is Emit.CHANGES)
-    with told(case):
+    with reported(case):
         engine, q = start(case)
         for stream, rows in case.batches():
             engine.push(stream, rows)
@@ -149,7 +149,7 @@ def test_spreads_are_near_the_oracle_at_every_instant(case: Case) -> None:
     ),
     st.integers(0, 15),
 )
-def test_the_answer_is_that_of_the_users_own_text(case: Case, second: int) -> None:
+def test_the_answer_is_that_of_the_users_text(case: Case, second: int) -> None:
     """Give DuckDB the query's text and the rows of the last 5 seconds.
 
     The expectation does not depend on Muntin's reading of the query.
@@ -157,7 +157,7 @@ def test_the_answer_is_that_of_the_users_own_text(case: Case, second: int) -> No
     bound(case)
     text = case.query.partition(" WINDOW ")[0]
     at = second * SECOND
-    with told(case):
+    with reported(case):
         engine, q = start(case)
         inside = {}
         for stream, rows in case.rows().items():

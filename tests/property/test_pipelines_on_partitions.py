@@ -65,20 +65,22 @@ class Run:
         ]
         self._stages = GlobalStages(self._folder, DUCK)
 
-    def apply(self, shares: Sequence[PartitionBatch], *, twice: bool) -> pa.Table:
+    def apply(self, partition_batches: Sequence[PartitionBatch], *, twice: bool) -> pa.Table:
         """Return the results of a batch.
 
         With ``twice`` the driver fails before the batch is complete, and it is repeated.
         """
         outputs: list[PartitionOutput] = []
-        for partition, share, store in zip(self._partitions, shares, self._stores, strict=True):
-            applied = partition.apply(share)
-            store[share.batch] = (applied.note, applied.snapshot or share)
+        for partition, partition_batch, store in zip(
+            self._partitions, partition_batches, self._stores, strict=True
+        ):
+            applied = partition.apply(partition_batch)
+            store[partition_batch.batch] = (applied.note, applied.snapshot or partition_batch)
             for gone in applied.gone:
                 del store[gone]
             outputs += applied.outputs
-        results = self._deliver(shares[0].batch, outputs)
-        return self._deliver(shares[0].batch, outputs) if twice else results
+        results = self._deliver(partition_batches[0].batch, outputs)
+        return self._deliver(partition_batches[0].batch, outputs) if twice else results
 
     def _deliver(self, batch: int, outputs: Sequence[PartitionOutput]) -> pa.Table:
         places = self._stages.begin(self.program, self.placed, batch)
@@ -89,14 +91,16 @@ def tables_of(outputs: Sequence[PartitionOutput], kind: str, name: str) -> list[
     return [output.table for output in outputs if (output.kind, output.name) == (kind, name)]
 
 
-def shares(case: Case, program: Deployment, until: int) -> Iterator[list[PartitionBatch]]:
+def partition_batches(
+    case: Case, deployment: Deployment, until: int
+) -> Iterator[list[PartitionBatch]]:
     """Yield the partition batches of every micro-batch, then advance time past the end."""
-    packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
+    packers = {stream.name: Packer(deployment, stream.name) for stream in deployment.streams}
     pieces = [*case.micro_batches(), {}, {}]
     for batch, (piece, moment) in enumerate(
         zip(pieces, [*[None] * (len(pieces) - 2), case.end, until], strict=True)
     ):
-        parts: list[list[Part]] = [[] for _ in range(program.partitions)]
+        parts: list[list[Part]] = [[] for _ in range(deployment.partitions)]
         newest = {}
         for stream, rows in piece.items():
             newest[stream] = max(rows.column("ts").cast(pa.int64()).to_pylist())
@@ -106,7 +110,7 @@ def shares(case: Case, program: Deployment, until: int) -> Iterator[list[Partiti
 
 
 def bound(case: Case) -> Query:
-    """Return the query of a case; what is refused is left out."""
+    """Return the query of a case; refused queries are rejected."""
     try:
         query = read_query(case.query, "q", case.catalog())
     except SqlError:
@@ -143,7 +147,7 @@ def on_partitions(case: Case, partitions: int, until: int, events: dict[int, str
             )
         )
         found = []
-        for number, batch in enumerate(shares(case, run.program, until)):
+        for number, batch in enumerate(partition_batches(case, run.program, until)):
             if events.get(number) == "again":
                 run.build_again()
             found.append(run.apply(batch, twice=events.get(number) == "twice"))

@@ -90,7 +90,7 @@ def table_of(row: tuple[int, int], second: int) -> pa.Table:
 
 @settings(max_examples=settings().max_examples // 4)
 @given(stories(), st.integers(1, 4))
-def test_a_query_added_on_partitions_finds_what_it_finds_in_process(
+def test_a_query_added_on_partitions_gets_its_results_in_process(
     story: Story, partitions: int
 ) -> None:
     with closing(PartitionDriver({}, partitions, None)) as driver:

@@ -80,7 +80,7 @@ class Story:
 
 @st.composite
 def stories(draw: st.DrawFn, forms: tuple[str, ...] = (*INSERTS, *CHANGES)) -> Story:
-    """Streams that are silent, slow or lively, and rows that come in no order; so some are late."""
+    """Draw silent, slow and lively streams whose rows are out of order, so that some are late."""
     queries = []
     for _ in range(draw(st.integers(2, 4))):
         streams = draw(st.permutations(NAMES))
@@ -116,7 +116,7 @@ def tell(
 
 
 def assert_same(sql: str, expected: pa.Table, found: pa.Table) -> None:
-    """Inserts are the same in order; changes at each instant, in any order."""
+    """Check that inserts are equal in order, and changes of each instant in any order."""
     if re.search("EMIT|COUNT|EXCEPT|DISTINCT", sql):
         assert_same_changes(expected, found)
     else:
@@ -150,7 +150,7 @@ def assert_late(story: Story, together: muntin.Engine, alone: list[muntin.Engine
 
 
 @given(stories())
-def test_a_query_advances_with_its_own_streams(story: Story) -> None:
+def test_a_query_advances_only_with_the_streams_it_reads(story: Story) -> None:
     note_story(story)
     together = story.engine(*range(len(story.queries)))
     alone = [story.engine(number) for number in range(len(story.queries))]
@@ -169,7 +169,7 @@ def test_a_query_advances_with_its_own_streams(story: Story) -> None:
 
 @settings(max_examples=settings().max_examples // 2)
 @given(stories())
-def test_an_engine_that_runs_by_itself_gives_each_query_the_same(story: Story) -> None:
+def test_an_engine_in_the_background_gives_each_query_the_same(story: Story) -> None:
     note_story(story)
     together = story.engine(*range(len(story.queries)))
     alone = [story.engine(number) for number in range(len(story.queries))]
@@ -184,10 +184,10 @@ def test_an_engine_that_runs_by_itself_gives_each_query_the_same(story: Story) -
 
 
 @given(stories(), st.integers(0, 14), st.integers(0, 14))
-def test_a_query_that_comes_or_goes_changes_nothing_for_others(
+def test_adding_or_dropping_a_query_changes_nothing_for_others(
     story: Story, comes: int, goes: int
 ) -> None:
-    """The last query is added and dropped somewhere on the way."""
+    """The last query is added and dropped at random places."""
     note_story(story)
     note(f"comes {comes}, goes {goes}")
     others = range(len(story.queries) - 1)
@@ -208,10 +208,10 @@ def test_a_query_that_comes_or_goes_changes_nothing_for_others(
 
 @settings(max_examples=settings().max_examples // 2)
 @given(stories(), st.integers(1, 3), st.sets(st.integers(0, 14), max_size=4))
-def test_buckets_give_each_query_the_same_also_when_they_are_built_again(
+def test_partitions_give_each_query_the_same_even_when_rebuilt(
     story: Story, buckets: int, rebuilds: set[int]
 ) -> None:
-    """Row by row: on Spark rows are late by the batches before theirs."""
+    """Feed row by row, because on Spark the batches before a row decide whether it is late."""
     note_story(story)
     note(f"{buckets} buckets, built again before {sorted(rebuilds)}")
     alone = [story.engine(number) for number in range(len(story.queries))]

@@ -41,8 +41,8 @@ Released = dict[str, list[str]]
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Deployment:
-    """Some queries over few joins, so that they share them."""
+def deployments(draw: st.DrawFn) -> Deployment:
+    """Draw queries over few joins, so that they share them."""
     sources = draw(st.lists(st.sampled_from(SOURCES), min_size=1, max_size=2))
     query = st.builds(
         lambda source, width, emit: (
@@ -62,7 +62,7 @@ def programs(draw: st.DrawFn) -> Deployment:
 
 @contextmanager
 def cut_small() -> Iterator[None]:
-    """Lets results be released in pieces that are as small as can be."""
+    """Release results in the smallest possible pieces."""
     with (
         patch.object(partition_module, "TurnPace", lambda: TurnPace(100_000, 8_000_000, 1)),
         patch.object(running_join, "_PACED_SLICE", 1),
@@ -82,8 +82,8 @@ batches = st.lists(
 )
 
 
-def shares(program: Deployment, given_rows: list[Batch]) -> Iterator[PartitionBatch]:
-    packers = {name: Packer(program, name) for name in STREAMS}
+def partition_batches(deployment: Deployment, given_rows: list[Batch]) -> Iterator[PartitionBatch]:
+    packers = {name: Packer(deployment, name) for name in STREAMS}
     value = 0
     for number, batch in enumerate(given_rows):
         newest: dict[str, int] = {}
@@ -111,28 +111,30 @@ def shares(program: Deployment, given_rows: list[Batch]) -> Iterator[PartitionBa
         )
 
 
-def applied(partition: RecoverablePartition, share: PartitionBatch) -> tuple[Applied, Released]:
+def applied(
+    partition: RecoverablePartition, partition_batch: PartitionBatch
+) -> tuple[Applied, Released]:
     released: Released = {}
     done = partition.apply(
-        share,
+        partition_batch,
         lambda query, table: released.setdefault(query, []).extend(map(str, table.to_pylist())),
     )
     return done, released
 
 
 @settings(max_examples=settings().max_examples // 2)
-@given(programs(), batches)
-def test_a_partition_built_again_releases_the_same_in_the_same_places(
-    program: Deployment, given_rows: list[Batch]
+@given(deployments(), batches)
+def test_a_rebuilt_partition_releases_the_same_results_at_the_same_places(
+    deployment: Deployment, given_rows: list[Batch]
 ) -> None:
-    note(str(program.queries))
-    unbroken = RecoverablePartition(program, 0)
+    note(str(deployment.queries))
+    unbroken = RecoverablePartition(deployment, 0)
     store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
-    for share in shares(program, given_rows):
-        done, released = applied(unbroken, share)
+    for partition_batch in partition_batches(deployment, given_rows):
+        done, released = applied(unbroken, partition_batch)
         with cut_small():
             again, released_again = applied(
-                RecoverablePartition.rebuilt(program, 0, store.values()), share
+                RecoverablePartition.rebuilt(deployment, 0, store.values()), partition_batch
             )
         assert released_again == released
         outputs = {
@@ -141,6 +143,6 @@ def test_a_partition_built_again_releases_the_same_in_the_same_places(
             if output.kind == RESULTS
         }
         assert released == outputs, "what is released is what sinks get"
-        store[share.batch] = (again.note, again.snapshot or share)
+        store[partition_batch.batch] = (again.note, again.snapshot or partition_batch)
         for gone in again.gone:
             del store[gone]

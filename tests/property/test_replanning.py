@@ -45,7 +45,7 @@ def test_switching_at_every_chance_gives_the_oracles_results(case: Case, window:
 
 
 def run_reversing_streams(**settings: str) -> tuple[pa.Table, dict[str, object]]:
-    """Four streams whose rates and numbers of keys turn round half-way."""
+    """Run four streams whose rates and numbers of keys are reversed halfway."""
     engine = muntin.Engine(join="nested_loop", **settings)
     for number in range(4):
         engine.stream(f"S{number}", {"attr": "bigint", "ts": "timestamp"}, time="ts")
@@ -75,7 +75,7 @@ def run_reversing_streams(**settings: str) -> tuple[pa.Table, dict[str, object]]
     return q.poll(), q.stats()
 
 
-def test_a_query_whose_streams_turn_round_is_reordered_and_compares_less(
+def test_a_query_whose_streams_are_reversed_is_reordered_and_compares_less(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level("INFO", "muntin"):

@@ -1,4 +1,7 @@
-"""On Spark rows too far ahead change nothing: any number of partitions, any tasks, any restart, as if they had never come."""
+"""On Spark, rows too far ahead change nothing for any partitions, tasks and restarts.
+
+The results are those of the same input without these rows.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +44,13 @@ BATCHES = st.lists(st.fixed_dictionaries({"A": ROWS, "B": ROWS}), min_size=1, ma
 
 @dataclass
 class Naive:
-    """The rule for one stream, time by time."""
+    """The rule for one stream, applied time by time."""
 
     newest: int | None = None
     ahead: int = 0
 
     def bound(self, times: Sequence[int]) -> int:
-        """The newest time that is taken of a batch; at least one time is given."""
+        """Return the newest time accepted from a batch; at least one time is given."""
         base = min(times) if self.newest is None else self.newest
         taken = self._climb(base, times)
         if taken is None:
@@ -69,7 +72,7 @@ class Naive:
 
 
 def without_rows_ahead(batches: Sequence[Batch]) -> tuple[list[Batch], list[tuple[str, Row]]]:
-    """The batches without the rows too far ahead, and those rows."""
+    """Return the batches without the rows too far ahead, and those rows."""
     streams = {"A": Naive(), "B": Naive()}
     kept, ahead = [], []
     for batch in batches:
@@ -82,12 +85,12 @@ def without_rows_ahead(batches: Sequence[Batch]) -> tuple[list[Batch], list[tupl
     return kept, ahead
 
 
-def shares(
-    program: Deployment, batches: Sequence[Batch], tasks: int
+def partition_batches(
+    deployment: Deployment, batches: Sequence[Batch], tasks: int
 ) -> Iterator[list[PartitionBatch]]:
-    packers = {stream.name: Packer(program, stream.name) for stream in program.streams}
+    packers = {stream.name: Packer(deployment, stream.name) for stream in deployment.streams}
     for number, batch in enumerate(batches):
-        parts: list[list[Part]] = [[] for _ in range(program.partitions)]
+        parts: list[list[Part]] = [[] for _ in range(deployment.partitions)]
         segments, newest = {}, {}
         for stream, rows in batch.items():
             if not rows:
@@ -110,40 +113,43 @@ def shares(
                 for partition, part in packers[stream].pack(piece, task):
                     parts[partition].append(part)
             found = [segment for piece in pieces for segment in packers[stream].segments(piece)]
-            segments[stream] = tuple(merge_segments(found, program.max_advance))
+            segments[stream] = tuple(merge_segments(found, deployment.max_advance))
             newest[stream] = max(row[1] for row in rows)
         yield [
             PartitionBatch(
-                number, 0, newest, tuple(own), segments=segments, max_advance=program.max_advance
+                number, 0, newest, tuple(own), segments=segments, max_advance=deployment.max_advance
             )
             for own in parts
         ]
 
 
 def run(
-    program: Deployment, batches: Sequence[Batch], tasks: int, restarts: set[int]
+    deployment: Deployment, batches: Sequence[Batch], tasks: int, restarts: set[int]
 ) -> list[PartitionOutput]:
-    """All outputs of all partitions; before some batches every partition is built again."""
-    running = [RecoverablePartition(program, number) for number in range(program.partitions)]
+    """Return all outputs of all partitions, which are rebuilt before some batches."""
+    running = [RecoverablePartition(deployment, number) for number in range(deployment.partitions)]
     stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [
-        {} for _ in range(program.partitions)
+        {} for _ in range(deployment.partitions)
     ]
     outputs = []
-    for number, batch in enumerate(shares(program, batches, tasks)):
-        for partition, share in enumerate(batch):
+    for number, batch in enumerate(partition_batches(deployment, batches, tasks)):
+        for partition, partition_batch in enumerate(batch):
             if number in restarts:
                 running[partition] = RecoverablePartition.rebuilt(
-                    program, partition, stores[partition].values()
+                    deployment, partition, stores[partition].values()
                 )
-            applied = running[partition].apply(share)
-            stores[partition][share.batch] = (applied.note, applied.snapshot or share)
+            applied = running[partition].apply(partition_batch)
+            stores[partition][partition_batch.batch] = (
+                applied.note,
+                applied.snapshot or partition_batch,
+            )
             for gone in applied.gone:
                 del stores[partition][gone]
             outputs += applied.outputs
     return outputs
 
 
-def told(outputs: Sequence[PartitionOutput], kind: str) -> list[tuple[str, str]]:
+def reported(outputs: Sequence[PartitionOutput], kind: str) -> list[tuple[str, str]]:
     return sorted(
         (output.name, str(row))
         for output in outputs
@@ -171,21 +177,21 @@ def shown(rows: Sequence[tuple[str, Row]]) -> list[tuple[str, str]]:
     2,
     {1, 2},
 )
-def test_rows_ahead_change_nothing_and_are_told_of_as_late(
+def test_rows_ahead_change_nothing_and_are_reported_as_late(
     batches: list[Batch], partitions: int, tasks: int, restarts: set[int]
 ) -> None:
-    program = Deployment(STREAMS, {}, QUERIES, (), partitions, LIMIT)
+    deployment = Deployment(STREAMS, {}, QUERIES, (), partitions, LIMIT)
     kept, ahead = without_rows_ahead(batches)
-    outputs = run(program, batches, tasks, restarts)
-    wanted = run(replace(program, max_advance=None), kept, tasks, set())
-    assert told(outputs, RESULTS) == told(wanted, RESULTS)
-    assert told(outputs, LATE) == sorted([*told(wanted, LATE), *shown(ahead)])
+    outputs = run(deployment, batches, tasks, restarts)
+    wanted = run(replace(deployment, max_advance=None), kept, tasks, set())
+    assert reported(outputs, RESULTS) == reported(wanted, RESULTS)
+    assert reported(outputs, LATE) == sorted([*reported(wanted, LATE), *shown(ahead)])
 
 
-def test_a_share_with_a_row_ahead_is_let_go_when_its_other_rows_are() -> None:
-    """Else one garbage row would keep its batch in the checkpoint for years."""
-    program = Deployment(STREAMS, {}, QUERIES[:1], (), 1, LIMIT)
-    partition = RecoverablePartition(program, 0)
+def test_a_partition_batch_with_a_row_ahead_is_released_with_its_other_rows() -> None:
+    """Otherwise one garbage row would keep its batch in the checkpoint for years."""
+    deployment = Deployment(STREAMS, {}, QUERIES[:1], (), 1, LIMIT)
+    partition = RecoverablePartition(deployment, 0)
     batches: list[Batch] = [
         {"A": [(0, 0)], "B": [(0, 0)]},
         {"A": [(0, SECOND), (1, 10**9 * SECOND)], "B": [(0, SECOND)]},
@@ -194,7 +200,9 @@ def test_a_share_with_a_row_ahead_is_let_go_when_its_other_rows_are() -> None:
         {"A": [(0, second * SECOND)], "B": [(0, second * SECOND)]} for second in range(2, 40)
     ]
     gone = [
-        batch for (share,) in shares(program, batches, 1) for batch in partition.apply(share).gone
+        batch
+        for (partition_batch,) in partition_batches(deployment, batches, 1)
+        for batch in partition.apply(partition_batch).gone
     ]
     assert 1 in gone
     assert np.all(np.diff(gone) > 0)

@@ -78,7 +78,9 @@ def setups(draw: st.DrawFn, *, changing: bool) -> Setup:
 
 
 @given(setups(changing=False), SCHEDULERS)
-def test_every_query_gets_what_it_gets_alone_in_order(setup: Setup, scheduler: Scheduler) -> None:
+def test_every_query_gets_the_results_it_gets_alone_in_order(
+    setup: Setup, scheduler: Scheduler
+) -> None:
     trace = simulate(setup, scheduler)
     for query in setup.queries:
         assert trace.output(query.name) == alone(setup, query.name)
@@ -86,7 +88,7 @@ def test_every_query_gets_what_it_gets_alone_in_order(setup: Setup, scheduler: S
 
 
 @given(setups(changing=True), SCHEDULERS)
-def test_queries_that_come_and_go_leave_the_others_alone(
+def test_adding_and_dropping_queries_does_not_affect_the_others(
     setup: Setup, scheduler: Scheduler
 ) -> None:
     trace = simulate(setup, scheduler)
@@ -103,7 +105,7 @@ def test_queries_that_come_and_go_leave_the_others_alone(
 
 
 @given(setups(changing=False), SCHEDULERS)
-def test_time_goes_forward_and_nothing_is_released_before_it_is_found(
+def test_time_moves_forward_and_nothing_is_released_before_it_is_found(
     setup: Setup, scheduler: Scheduler
 ) -> None:
     trace = simulate(setup, scheduler)
@@ -167,7 +169,7 @@ def test_queues_hold_consecutive_rows_the_older_ones_wait_for_larger_windows(
 
 
 @given(setups(changing=True), SCHEDULERS)
-def test_no_row_overtakes_an_older_one_while_queries_come_and_go(
+def test_no_row_overtakes_an_older_one_while_queries_are_added_and_dropped(
     setup: Setup, scheduler: Scheduler
 ) -> None:
     for step in simulate(setup, scheduler).steps:

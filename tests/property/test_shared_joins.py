@@ -156,7 +156,7 @@ def keep(got: Told, name: str, batch: pa.RecordBatch) -> None:
 
 
 def live(story: list[tuple[str, object]], scheduler: str) -> tuple[Told, Told]:
-    """Return what each query of a story gets live, through subscribers, and alone, as polled."""
+    """Return the results of each query live, through subscribers, and alone, by polling."""
     shared, alone = made("on", scheduler), made("off")
     got: Told = {}
     expected: Told = {}
@@ -194,7 +194,7 @@ def live(story: list[tuple[str, object]], scheduler: str) -> tuple[Told, Told]:
 
 
 @given(stories(), st.sampled_from(["lwo", "swf", "mqt"]))
-def test_a_running_engine_gives_every_query_what_it_gets_alone(
+def test_a_running_engine_gives_every_query_the_results_it_gets_alone(
     story: list[tuple[str, object]], scheduler: str
 ) -> None:
     got, expected = live(story, scheduler)
@@ -207,10 +207,10 @@ def test_a_running_engine_gives_every_query_what_it_gets_alone(
 
 
 @given(stories(), st.sampled_from(["swf", "mqt"]), st.integers(1, 50))
-def test_results_by_a_pace_are_those_of_each_query_alone(
+def test_paced_results_are_those_of_each_query_alone(
     story: list[tuple[str, object]], scheduler: str, results: int
 ) -> None:
-    """As the buckets on Spark have them for subscribers, in pieces however small."""
+    """Release results as Spark partitions do for subscribers, in pieces of any size."""
     alone = made("off")
     got: Told = {}
     names = [f"q{number}" for number, (what, _) in enumerate(story) if what == "add"]

@@ -113,7 +113,7 @@ def made(sharing: str, pipeline: str) -> muntin.Engine:
 def test_a_query_gets_the_same_shared_or_alone(
     story: list[tuple[str, object]], strategy: str, other: str
 ) -> None:
-    """Alone also by another strategy."""
+    """The query that runs alone may use another strategy."""
     engines = made("on", strategy), made("off", other)
     names: list[str] = []
     clock = 0
@@ -158,7 +158,7 @@ def check(engines: tuple[muntin.Engine, muntin.Engine], names: list[str], *, ans
             assert_same_rows(alone.handle(name).answer(), shared.handle(name).answer())
 
 
-def test_joins_below_pipelines_and_queries_with_changes_share() -> None:
+def test_joins_below_views_and_queries_with_changes_share() -> None:
     engine = made("on", "auto")
     body = "FROM A, B WHERE A.k = B.k"
     engine.query(f"SELECT A.v, B.v AS w {body} WINDOW 3 SECONDS EMIT CHANGES", name="plain")
@@ -214,8 +214,8 @@ def test_the_same_sub_plan_is_run_once() -> None:
 
 
 @given(stories())
-def test_an_engine_that_runs_by_itself_gives_the_same(story: list[tuple[str, object]]) -> None:
-    """Also where queries that emit inserts share and are scheduled beside them."""
+def test_an_engine_in_the_background_gives_the_same(story: list[tuple[str, object]]) -> None:
+    """Queries that emit inserts may share the join and are scheduled beside the others."""
     engines = made("on", "auto"), made("off", "auto")
     engines[0].start()
     names: list[str] = []

@@ -1,10 +1,10 @@
-"""A query over a shared join gives what it gives over a separate join.
+"""A query over a shared join gives the results of a separate join.
 
-The group's join, filtered by the windows and residuals of a member, equals what the oracle says of
+The group's join, filtered by the windows and residuals of a member, equals the oracle's results for
 the member's query alone.
 
-The combinations of the shared join come from the oracle too; whether a row of one is inside a
-member's window is counted here by hand.
+The combinations of the shared join come from the oracle too; this module counts by hand whether a
+row of a combination is inside a member's window.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def combinations_of(group: SharingGroup, case: Case) -> pa.Table:
 
 
 def results_of(member: Member, group: SharingGroup, case: Case) -> pa.Table:
-    """Return what is left of the group's join for a member, with its select list."""
+    """Return the part of the group's join that belongs to a member, with its select list."""
     found = combinations_of(group, case)
     relations = [source.relation for source in group.sources]
     ids = list(
@@ -249,7 +249,7 @@ def bind(texts: Sequence[str], catalog: Catalog) -> list[Query]:
 
 
 @given(st.data(), shapes(), events())
-def test_every_member_gets_from_the_shared_join_what_it_gets_alone(
+def test_every_member_gets_the_same_from_the_shared_join_as_alone(
     data: st.DataObject, shape: Shape, rows: tuple[Event, ...]
 ) -> None:
     texts = [data.draw(variants(shape)) for _ in range(data.draw(st.integers(2, 4)))]
@@ -263,7 +263,7 @@ def test_every_member_gets_from_the_shared_join_what_it_gets_alone(
 
 
 @given(st.data(), shapes(), events())
-def test_joins_on_other_conditions_are_kept_apart_unless_they_come_to_the_same(
+def test_joins_on_other_conditions_are_kept_apart_unless_equivalent(
     data: st.DataObject, shape: Shape, rows: tuple[Event, ...]
 ) -> None:
     """Draw few columns and sources, so that conditions are often equal under other names."""

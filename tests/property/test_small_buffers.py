@@ -43,7 +43,7 @@ SETTINGS = st.fixed_dictionaries(
 def run(
     case: Case, settings: dict[str, str], sizes: dict[str, int]
 ) -> tuple[pa.Table, pa.Table, dict[str, int]]:
-    """Results, answer and counted work with small internal sizes."""
+    """Return results, answer and counted work with small internal sizes."""
     with ExitStack() as stack:
         for module, name, size in (
             (workspace, "_COLUMNS", "columns"),
@@ -88,10 +88,10 @@ WINDOWS = st.sampled_from(
 
 
 @given(cases(Shape(events=60, emits=("",), every=False, tables=False)), WINDOWS, WINDOWS, SIZES)
-def test_the_kernel_for_pairs_does_what_the_general_one_does(
+def test_the_kernel_for_pairs_equals_the_general_one(
     case: Case, left: str, right: str, sizes: dict[str, int]
 ) -> None:
-    """Same results, same order, same rows looked at: it is only faster."""
+    """Results, order and rows examined are the same; the kernel for pairs is only faster."""
     sql = PAIR.format(left=left, right=right, name=case.streams[-1].name)
     case = Case(case.streams, case.tables, sql, case.events, case.cuts)
     fast, _, fast_work = run(case, {}, sizes)

@@ -77,7 +77,7 @@ def test_plans_of_any_kind_that_change_at_every_chance_give_the_oracles_results(
         assert_same_rows(oracle.answer(case.end), q.answer())
 
 
-def test_a_tree_lets_go_of_its_intermediate_results_when_windows_pass() -> None:
+def test_a_tree_expires_its_intermediate_results_with_their_windows() -> None:
     engine = muntin.Engine(tree="((A, B), C)")
     for name in "ABC":
         engine.stream(name, {"k": "bigint", "ts": "timestamp"}, time="ts")

@@ -1,7 +1,8 @@
-"""A standalone Spark cluster on this machine: a master and workers as processes of their own, from the package's own scripts.
+"""A standalone Spark cluster on this machine: master and workers as separate processes.
 
-Every process of the cluster and of its drivers carries a mark in its environment, by which all of
-them are found and ended, whatever became of their parents.
+The processes are started with the scripts of the pyspark package. Every process of the cluster and
+of its drivers carries a mark in its environment, so all of them can be found and ended even after
+their parents have exited.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ SETTINGS = {
     "spark.driver.memory": "600m",
     "spark.executor.memory": "600m",
     "spark.cores.max": "2",
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # both executors are there before the first batch
+    # Both executors are registered before the first batch.
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
 }
 
 
@@ -44,9 +46,9 @@ def free_port() -> int:
 
 @dataclass
 class Cluster:
-    """A master and some workers of one core each, for the time of a ``with``.
+    """A master and some workers of one core each, used in a ``with`` statement.
 
-    Nothing of it is left behind.
+    On exit it leaves no process and no file behind.
     """
 
     folder: Path
@@ -81,7 +83,7 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For the cluster and for drivers: this interpreter, these sources, this machine only."""
+        """Return the environment of cluster and drivers: this interpreter, these sources."""
         return {
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
@@ -89,13 +91,15 @@ class Cluster:
             "SPARK_HOME": str(_HOME),
             "SPARK_LOCAL_IP": _HOST,
             "SPARK_DAEMON_MEMORY": "256m",
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # for six short lives on few cores
-            "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",  # it would take a port of its own
+            # Six short-lived JVMs share a few cores.
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # The REST server would take another port.
+            "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
             _MARK: self._mark,
         }
 
     def processes(self, text: str = "") -> list[int]:
-        """All processes of the cluster and its drivers whose command contains a text."""
+        """Return all processes of the cluster and its drivers whose command contains a text."""
         wanted = f"{_MARK}={self._mark}".encode()
         found = []
         for path in Path("/proc").iterdir():
@@ -107,10 +111,10 @@ class Cluster:
                         found.append(int(path.name))
         return found
 
-    def residents(self) -> dict[int, tuple[str, int]]:
-        """The residents of all executors.
+    def state_servers(self) -> dict[int, tuple[str, int]]:
+        """Return the state servers of all executors.
 
-        For each process its partition's socket and the process that it ends with.
+        Each process maps to its partition's socket and the process that it ends with.
         """
         commands = {
             pid: command(pid).split()
@@ -121,9 +125,9 @@ class Cluster:
         }
 
     def kill_worker(self, pid: int) -> list[int]:
-        """Kill a worker and what is below it as a machine dies: without a word. Returns what was killed.
+        """Kill a worker and its executors without warning and return the process ids.
 
-        Python below an executor is left to find out by itself.
+        Python workers of an executor are not killed; they must notice the loss.
         """
         killed = [
             pid,

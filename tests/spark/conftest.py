@@ -1,8 +1,8 @@
-"""One Spark session for the tests of this folder that a worker of xdist runs.
+"""One Spark session per xdist worker for the tests of this folder.
 
-They are in two groups, ``spark-1`` and ``spark-2``, of about the same length, so that two workers
-can have one each, however many there are: more sessions at once would take more memory than most
-machines have.
+The tests form two groups of about the same length, ``spark-1`` and ``spark-2``, so at most two
+workers run Spark, however many workers there are: more sessions at once would need more memory than
+most machines have.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from muntin.spark.session import local_session
 
-# Sessions of tests are short: code that Java compiles once and fast is better than code that it
-# compiles again for long runs.
+# Test sessions are short: code that Java compiles once and quickly is better than code that it
+# optimizes again for long runs.
 SHORT_LIVES = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVES)
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", SHORT_LIVES)

@@ -1,6 +1,6 @@
-"""What the crash test runs and kills.
+"""The program that the crash tests run and kill.
 
-Two queries with file sinks over folders, from a checkpoint, until all is processed.
+It runs two queries with file sinks over folders, from a checkpoint, until all input is processed.
 """
 
 from __future__ import annotations

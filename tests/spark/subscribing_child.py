@@ -1,6 +1,6 @@
-"""What the test of the cluster runs.
+"""The program that the cluster test runs.
 
-A subscriber in the driver notes what comes from the partitions on executors.
+A subscriber in the driver records the results that arrive from partitions on executors.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def main(base: Path, master: str, sql: str, settings: dict[str, str]) -> None:
     engine.query(sql, name="pairs", sink={"format": "parquet", "path": "out"}).subscribe(take)
     engine.process_available()
     assert engine.progress is not None
-    told = {
+    reported = {
         "values": values,
         "partitions": sorted(partitions),
         "unsent": engine.progress["muntin"]["unsent"],
     }
-    (base / "told.json").write_text(json.dumps(told), encoding="utf-8")
+    (base / "told.json").write_text(json.dumps(reported), encoding="utf-8")
 
 
 if __name__ == "__main__":

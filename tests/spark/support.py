@@ -1,4 +1,4 @@
-"""Streams as folders of small parquet files, and what the engine in process makes of them."""
+"""Streams as folders of small parquet files, and the results of the in-process engine for them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ from muntin.testing.compare import difference
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
 SECOND = 1_000_000
 JOIN = "SELECT A.k, A.v AS x, B.v AS y FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS"
-CHANGES = "SELECT A.k, A.v AS x, B.v AS y FROM A [ROWS 3], B [RANGE 3 SECONDS] WHERE A.k = B.k EMIT CHANGES"
+CHANGES = (
+    "SELECT A.k, A.v AS x, B.v AS y FROM A [ROWS 3], B [RANGE 3 SECONDS] WHERE A.k = B.k "
+    "EMIT CHANGES"
+)
 
 
 def rows(seconds: Sequence[float], *, keys: int = 3, start: int = 0) -> pa.Table:
-    """Rows at the given seconds; values count on from ``start``, keys go round."""
+    """Return rows at the given seconds; values count up from ``start``, keys repeat in a cycle."""
     values = range(start, start + len(seconds))
     times = pa.array([int(second * SECOND) for second in seconds], pa.int64()).cast(
         pa.timestamp("us")
@@ -37,7 +40,7 @@ def rows(seconds: Sequence[float], *, keys: int = 3, start: int = 0) -> pa.Table
 
 
 def random_rows(seed: int, count: int, seconds: int) -> pa.Table:
-    """Rows in order of time."""
+    """Return random rows in order of time."""
     generator = np.random.default_rng(seed)
     times = np.sort(generator.integers(0, seconds * SECOND, count))
     return pa.table(
@@ -52,7 +55,7 @@ def random_rows(seed: int, count: int, seconds: int) -> pa.Table:
 
 @dataclass
 class Folders:
-    """The folders of some streams, all of the same columns, and what was written there."""
+    """The folders of some streams with the same columns, and the rows written there."""
 
     base: Path
     streams: tuple[str, ...] = ("A", "B")
@@ -68,7 +71,7 @@ class Folders:
         return self.base / stream
 
     def write(self, stream: str, table: pa.Table) -> Path:
-        """A further file; Spark reads them in the order of their times of change."""
+        """Write another file; Spark reads files in the order of their modification times."""
         self._count += 1
         part = self.path(stream) / f".{self._count}.part"
         pq.write_table(table, part)
@@ -79,12 +82,13 @@ class Folders:
     def declarations(self) -> str:
         return "".join(
             f"CREATE STREAM {stream} (k BIGINT, v BIGINT, ts TIMESTAMP) "
-            f"WITH (format = 'parquet', path = '{self.path(stream)}', time = 'ts', maxFilesPerTrigger = '1');\n"
+            f"WITH (format = 'parquet', path = '{self.path(stream)}', time = 'ts', "
+            "maxFilesPerTrigger = '1');\n"
             for stream in self.streams
         )
 
     def expected(self, queries: Mapping[str, str], until: int | None = None) -> dict[str, pa.Table]:
-        """What the engine in process gives for all that was written."""
+        """Return the results of the in-process engine for all rows written."""
         engine = muntin.Engine()
         for stream in self.streams:
             engine.stream(stream, {"k": "bigint", "v": "bigint", "ts": "timestamp"}, time="ts")
@@ -99,7 +103,7 @@ class Folders:
     def check(
         self, queries: Mapping[str, str], found: Mapping[str, pa.Table], until: int | None = None
     ) -> None:
-        """Fail unless the results are those of the engine in process, each once."""
+        """Fail unless the results are those of the in-process engine, each exactly once."""
         for name, expected in self.expected(queries, until).items():
             assert len(expected), f"query {name} has results to compare"
             problem = difference(expected, found[name])
@@ -109,9 +113,9 @@ class Folders:
 def muntin_command(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str, str]:
-    """Run ``muntin ...`` in this process and in its session, which saves starting Java.
+    """Run ``muntin ...`` in this process and its session, without starting another JVM.
 
-    Exit code, stdout, stderr.
+    Return the exit code, stdout and stderr.
     """
     program, *arguments = shlex.split(command)
     assert program == "muntin", "other commands are not run"

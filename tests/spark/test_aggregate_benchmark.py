@@ -1,6 +1,6 @@
 """The benchmark of sliding aggregates runs on Spark.
 
-All three ways give the same answers, and every figure is there.
+All three implementations give the same answers, and every figure is present.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 @pytest.mark.usefixtures("spark")
 def test_the_benchmark_of_aggregates_measures_all_three() -> None:
-    told: list[str] = []
-    report = bench_spark_aggregate(told.append, quick=True)
+    reported: list[str] = []
+    report = bench_spark_aggregate(reported.append, quick=True)
     assert [line["system"] for line in report.rows] == [OURS, CHANGES, THEIRS]
     assert {int(line["batches timed"]) for line in report.rows} == {
         QUICK.files // QUICK.per_trigger - QUICK.warm_up
@@ -26,4 +26,4 @@ def test_the_benchmark_of_aggregates_measures_all_three() -> None:
         "every group is in every answer"
     )
     assert len(report.claims) == 2
-    assert told[-1] == THEIRS
+    assert reported[-1] == THEIRS

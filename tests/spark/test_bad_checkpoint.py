@@ -1,6 +1,6 @@
-"""Checkpoints that are in use, damaged or without room.
+"""Checkpoints that are in use, damaged or on a full disk.
 
-Told by name, and after a repair every result is there once.
+The error names the problem, and after a repair every result appears exactly once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def engine_over(spark: SparkSession, folders: Folders, name: str = "zero") -> Sp
     return engine
 
 
-def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_goes_on_when_restored(
+def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_resumes_when_restored(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path, ("A",))
@@ -108,7 +108,7 @@ def fill(disk: Path) -> None:
             file.write(bytes(4096))
 
 
-def test_a_full_disk_is_told_of_and_with_room_again_every_result_is_there_once(
+def test_a_full_disk_is_reported_and_with_space_again_every_result_is_there_once(
     spark: SparkSession, tmp_path: Path, small_disk: Path
 ) -> None:
     folders = Folders(tmp_path, ("A",))

@@ -1,6 +1,6 @@
-"""Files that are wrong stop the run and are named.
+"""A faulty input file stops the run and is named in the error.
 
-When they are put right it goes on, with every row once.
+After the file is repaired, the run resumes and reads every row exactly once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def failing(engine: SparkEngine, *pieces: str) -> None:
         assert piece in str(caught.value)
 
 
-def test_a_parquet_file_that_is_wrong_in_many_ways(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_parquet_file_with_any_fault_is_refused_and_can_be_repaired(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     folders.write("A", rows([1], start=1))
     wrong = folders.write("A", rows([2], start=2))
@@ -87,7 +89,7 @@ def test_a_parquet_file_that_is_wrong_in_many_ways(spark: SparkSession, tmp_path
         ),
     ],
 )
-def test_text_that_does_not_fit_is_named_with_its_file(
+def test_text_that_does_not_fit_is_reported_with_its_file(
     spark: SparkSession, tmp_path: Path, kind: str, texts: tuple[str, str, str], piece: str
 ) -> None:
     good, wrong, repaired = texts

@@ -1,6 +1,7 @@
-"""Input that is wrong.
+"""Faulty input on Spark.
 
-A clear error before anything runs, or rows set aside; and after a repair it goes on.
+It leads to a clear error before anything runs, or its rows are set aside; after a repair the run
+resumes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def refused(spark: SparkSession, folders: Folders, columns: str, *pieces: str) -
         assert piece in str(caught.value)
 
 
-def test_results_that_come_with_input_only_are_refused(spark: SparkSession) -> None:
+def test_results_triggered_only_by_input_are_refused(spark: SparkSession) -> None:
     engine = SparkEngine(spark, partitions=1)
     engine.execute("CREATE STREAM A (value BIGINT, timestamp TIMESTAMP) WITH (format = 'rate')")
     with pytest.raises(SettingError, match="query q cannot be triggered by input alone on Spark"):
@@ -147,7 +148,7 @@ def test_wrong_settings_sinks_and_queries_are_refused_and_disturb_nothing(
         engine.drop("r")
 
 
-def test_rows_without_a_time_are_late_and_the_others_go_on(
+def test_rows_without_a_time_are_late_and_the_others_are_processed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path, ("A",))

@@ -1,6 +1,6 @@
 """The benchmark of bursts on Spark.
 
-Every window under both schedulers, and subscribers are called before sinks have a batch.
+It covers every window under both schedulers; subscribers are called before sinks receive a batch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_benchmark_of_bursts_measures_what_it_says() -> None:
+def test_the_benchmark_of_bursts_measures_all_its_figures() -> None:
     report = bench_spark_bursts(lambda _: None, quick=True)
     places = [
         (row["rows of a burst"], row["scheduler"], row["window seconds"]) for row in report.rows

@@ -1,6 +1,6 @@
-"""A real standalone cluster on this machine.
+"""``muntin run`` on a real standalone cluster on this machine.
 
-``muntin run`` gives the same answers, each once, also when a worker dies in mid-run.
+It gives the same answers, each exactly once, even if a worker dies during the run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILES = 6
 
 
 def prepare(base: Path) -> Folders:
-    """A script over folders of files; each file is a micro-batch."""
+    """Write a script over folders of files; each file is a micro-batch."""
     folders = Folders(base / "in")
     for number, stream in enumerate("AB"):
         table = random_rows(number, FILES * 12, FILES * 2)
@@ -43,9 +43,9 @@ def prepare(base: Path) -> Folders:
 
 @contextmanager
 def driver(cluster: Cluster, base: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """``muntin run`` on the cluster.
+    """Start ``muntin run`` on the cluster.
 
-    What memory executors get is said as for any program of Spark.
+    The memory of executors is configured as for any Spark application.
     """
     conf = " ".join(f"--conf {name}={value}" for name, value in SETTINGS.items())
     program = [sys.executable, "-c", "from muntin.cli import main; main()"]
@@ -72,7 +72,7 @@ def driver(cluster: Cluster, base: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def test_a_worker_that_dies_in_mid_run_leaves_every_result_once(tmp_path: Path) -> None:
+def test_a_worker_that_dies_during_a_run_leaves_every_result_once(tmp_path: Path) -> None:
     folders = prepare(tmp_path)
     offsets = tmp_path / "state" / "spark" / "offsets"
     with Cluster(tmp_path / "cluster") as cluster, driver(cluster, tmp_path) as running:
@@ -88,7 +88,7 @@ def test_a_worker_that_dies_in_mid_run_leaves_every_result_once(tmp_path: Path) 
                 time.sleep(0.05)
 
         wait_until((offsets / "2").exists)
-        before = cluster.residents()
+        before = cluster.state_servers()
         assert len({socket for socket, _ in before.values()}) == 2, "each partition has a process"
         victim = next(
             pid
@@ -101,12 +101,14 @@ def test_a_worker_that_dies_in_mid_run_leaves_every_result_once(tmp_path: Path) 
         cluster.kill_worker(victim)
         assert not wait_gone(list(orphans), 10), "residents end with their executor"
         wait_until(
-            lambda: {*orphans.values()} <= {socket for socket, _ in cluster.residents().values()}
+            lambda: (
+                {*orphans.values()} <= {socket for socket, _ in cluster.state_servers().values()}
+            )
         )
         assert not (offsets / str(FILES - 1)).exists(), "it was in mid-run"
         assert running.wait(180) == 0, said()
         assert not wait_gone(
-            [*cluster.residents(), *cluster.processes("CoarseGrainedExecutorBackend")], 20
+            [*cluster.state_servers(), *cluster.processes("CoarseGrainedExecutorBackend")], 20
         ), "they end with the driver"
     assert not cluster.processes()
     expected = folders.expected(QUERIES)
@@ -116,7 +118,7 @@ def test_a_worker_that_dies_in_mid_run_leaves_every_result_once(tmp_path: Path) 
     )
 
 
-def test_a_subscriber_of_a_driver_gets_results_from_executors_also_after_a_worker_has_died(
+def test_a_subscriber_in_the_driver_gets_results_from_executors_even_after_a_worker_died(
     tmp_path: Path,
 ) -> None:
     folders = prepare(tmp_path)
@@ -136,7 +138,7 @@ def test_a_subscriber_of_a_driver_gets_results_from_executors_also_after_a_worke
             victim = next(
                 pid
                 for pid in cluster.worker_pids
-                if any(parent in descendants(pid) for _, parent in cluster.residents().values())
+                if any(parent in descendants(pid) for _, parent in cluster.state_servers().values())
             )
             cluster.kill_worker(victim)
             assert running.wait(180) == 0, (tmp_path / "log").read_text(encoding="utf-8")[
@@ -145,8 +147,8 @@ def test_a_subscriber_of_a_driver_gets_results_from_executors_also_after_a_worke
         finally:
             running.kill()
             running.wait()
-    told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
-    assert told["unsent"] == 0
+    reported = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
+    assert reported["unsent"] == 0
     expected = folders.expected(QUERIES)["pairs"]
-    assert sorted(told["values"]) == sorted(expected.column("x").to_pylist())
-    assert told["partitions"] == [0, 1]
+    assert sorted(reported["values"]) == sorted(expected.column("x").to_pylist())
+    assert reported["partitions"] == [0, 1]

@@ -1,4 +1,7 @@
-"""``muntin run`` and ``muntin demo`` as users run them, in processes of their own where it matters, on a local Spark."""
+"""``muntin run`` and ``muntin demo`` as users run them, on a local Spark.
+
+Tests use separate processes where that matters.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,13 @@ from tests.spark.support import muntin_command
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 SCRIPT = """
-CREATE STREAM A (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = 'A', maxFilesPerTrigger = '1');
-CREATE STREAM B (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = 'B', maxFilesPerTrigger = '1');
+CREATE STREAM A (k BIGINT, v DOUBLE, ts TIMESTAMP) \
+WITH (format = 'parquet', path = 'A', maxFilesPerTrigger = '1');
+CREATE STREAM B (k BIGINT, v DOUBLE, ts TIMESTAMP) \
+WITH (format = 'parquet', path = 'B', maxFilesPerTrigger = '1');
 CREATE QUERY pairs AS SELECT A.k, A.v AS a, B.v AS b FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS;
-CREATE QUERY last AS SELECT A.k, A.v FROM A [ROWS 2] EMIT CHANGES WITH (sink = 'parquet', path = '{sink}');
+CREATE QUERY last AS SELECT A.k, A.v FROM A [ROWS 2] EMIT CHANGES \
+WITH (sink = 'parquet', path = '{sink}');
 """
 
 
@@ -42,7 +48,7 @@ def command(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
 
 
 def write(folder: Path, number: int) -> None:
-    """The rows of ten seconds, in a file of each stream.
+    """Write the rows of ten seconds, one file per stream.
 
     Spark reads files in the order of their times.
     """
@@ -72,7 +78,7 @@ def rows_of(table: pa.Table) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there_in_another_process(
+def test_a_script_runs_to_the_end_of_its_input_and_resumes_there_in_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "app.sql").write_text(SCRIPT.format(sink="out"), encoding="utf-8")
@@ -82,8 +88,8 @@ def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there_in_another
         tmp_path, "run", "app.sql", "--once", "--checkpoint", "state", "--partitions", "2", "--json"
     )
     assert first.returncode == 0, first.stderr
-    told = [json.loads(line) for line in first.stderr.splitlines()]
-    assert told[-1]["muntin"]["streams"] == {
+    reported = [json.loads(line) for line in first.stderr.splitlines()]
+    assert reported[-1]["muntin"]["streams"] == {
         "A": {"rows": 200, "late": 0, "ahead": 0},
         "B": {"rows": 200, "late": 0, "ahead": 0},
     }
@@ -120,7 +126,7 @@ def test_a_script_runs_to_the_end_of_its_input_and_goes_on_from_there_in_another
     assert rows_of(pq.read_table(sorted((tmp_path / "out").glob("*.parquet")))) == rows_of(last)
 
 
-def test_a_heartbeat_lets_rows_expire_when_no_others_come_and_the_log_tells(tmp_path: Path) -> None:
+def test_a_heartbeat_expires_rows_without_new_input_and_is_logged(tmp_path: Path) -> None:
     (tmp_path / "app.sql").write_text(
         "CREATE STREAM A (k BIGINT, v DOUBLE, ts TIMESTAMP) WITH (format = 'parquet', path = 'A');"
         "CREATE QUERY recent AS SELECT k FROM A [RANGE 1 SECOND] EMIT CHANGES;",
@@ -165,10 +171,10 @@ def test_a_sink_that_fails_ends_with_1_and_is_named(
     )
     write(tmp_path, 0)
     monkeypatch.chdir(tmp_path)
-    code, _, told = muntin_command("muntin run app.sql --once", monkeypatch, capsys)
+    code, _, reported = muntin_command("muntin run app.sql --once", monkeypatch, capsys)
     assert code == 1
-    assert "the sink of query last failed in batch 0" in told
-    assert "Traceback" not in told
+    assert "the sink of query last failed in batch 0" in reported
+    assert "Traceback" not in reported
 
 
 def test_java_that_is_missing_or_too_old_ends_with_1_and_the_remedy(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whatever is killed, and whenever: after the last restart every result is there once."""
+"""After any process is killed at any time, a final restart gives every result exactly once."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def start_child(base: Path, temporary: Path) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def temporary() -> Iterator[Path]:
-    """A folder for temporary files whose path is short enough for sockets."""
+    """Yield a folder for temporary files whose path is short enough for sockets."""
     with tempfile.TemporaryDirectory(prefix="crash-", ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
 def leftovers(temporary: Path) -> list[str]:
-    """What Muntin has in a folder for temporary files, besides its own empty one."""
+    """Return the files of Muntin in a temporary folder, except its own empty folder."""
     return [
         str(path)
         for path in temporary.rglob("*")
@@ -131,7 +131,7 @@ def test_a_process_killed_at_random_moments_leaves_every_result_once(
         assert not problem, f"{name}: {problem}"
 
 
-def test_residents_and_workers_that_are_killed_are_replaced(
+def test_state_servers_and_workers_that_are_killed_are_replaced(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path / "in")

@@ -1,6 +1,6 @@
 """Declarations on Spark.
 
-The facts that checks rely on are Spark's own, confinement holds, stats have one shape.
+The facts that the checks rely on are those of Spark, paths stay confined, and stats have one shape.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def test_the_options_of_files_are_those_that_spark_lists(spark: SparkSession) ->
         assert sorted(SPARK_OPTIONS[kind].split()) == sorted(names), kind
 
 
-def test_a_confined_engine_reads_and_writes_inside_only(
+def test_a_confined_engine_reads_and_writes_only_inside(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path / "in", ("A",))
@@ -61,7 +61,10 @@ def test_a_confined_engine_reads_and_writes_inside_only(
         secret.declarations(),
         "CREATE STREAM S (v VARCHAR, ts TIMESTAMP) WITH (format = 'kafka', subscribe = 'x')",
         f"CREATE TABLE T (k INT) WITH (path = '{tmp_path}/secret/t.csv')",
-        f"CREATE STREAM S (v VARCHAR, ts TIMESTAMP) WITH (format = 'json', path = '{tmp_path}/in/../secret')",
+        (
+            "CREATE STREAM S (v VARCHAR, ts TIMESTAMP) "
+            f"WITH (format = 'json', path = '{tmp_path}/in/../secret')"
+        ),
     ):
         with pytest.raises(SqlError, match=r"line 1, column \d\d+: .*the allowed folders"):
             engine.execute(statement)
@@ -126,7 +129,10 @@ def test_every_kind_of_query_has_the_same_keys_on_spark(
     folders = Folders(tmp_path)
     engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=1)
     engine.execute(folders.declarations())
-    adapt = "SELECT A.v FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS WITH (overload = 'adapt', resources = '100')"
+    adapt = (
+        "SELECT A.v FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS "
+        "WITH (overload = 'adapt', resources = '100')"
+    )
     handles = {
         name: engine.query(sql, name=name)
         for name, sql in {

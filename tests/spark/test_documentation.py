@@ -1,6 +1,7 @@
-"""What the documentation does with Spark: blocks marked ``spark``, in this process and one session, one page after the other.
+"""Documentation blocks marked ``spark`` print what their pages show.
 
-That commands run as processes of their own is shown by test_command_line.py.
+All pages run in this process and in one Spark session, one after the other; test_command_line.py
+covers commands in separate processes.
 """
 
 from __future__ import annotations
@@ -19,13 +20,10 @@ PAGES = [page for page in GUIDES if any("spark" in block.marks for block in bloc
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_programs_and_commands_print_what_the_page_says(
+def test_programs_and_commands_print_the_output_on_the_page(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Plain Python blocks, which prepare files, share one namespace.
-
-    Those for Spark are programs of their own.
-    """
+    """Plain Python blocks, which prepare files, share one namespace; Spark blocks do not."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     printed = ""
@@ -43,6 +41,6 @@ def test_programs_and_commands_print_what_the_page_says(
             assert lines_of(printed) == lines_of(block.text), where
         elif block.runs("console", "spark"):
             for command, expected in commands_of(block.text):
-                code, said, told = muntin_command(command, monkeypatch, capsys)
-                assert code == 0, told
+                code, said, reported = muntin_command(command, monkeypatch, capsys)
+                assert code == 0, reported
                 assert lines_of(said) == lines_of(expected), f"{where}: {command}"

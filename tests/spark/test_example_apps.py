@@ -1,4 +1,7 @@
-"""The apps of the examples run on Spark as their READMEs say, and give what their scripts give in process."""
+"""The example apps run on Spark as their READMEs describe.
+
+Their results are those of their scripts in process.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,10 @@ def test_an_app_gives_on_spark_what_its_script_gives(
     script = str(EXAMPLES / name / f"{name}.py")
     monkeypatch.setattr(sys, "argv", [script, "--write", folder])
     functions = runpy.run_path(script, run_name="__main__")
-    code, printed, told = muntin_command(
+    code, printed, reported = muntin_command(
         f"muntin run {EXAMPLES / name / app} --once --json", monkeypatch, capsys
     )
-    assert code == 0, told
+    assert code == 0, reported
     rows = [json.loads(line) for line in printed.splitlines()]
     expected = functions[ask](functions["generate"]()).to_pylist()
     # With --once time ends with the last row, so the answer at the instant after it is not there.

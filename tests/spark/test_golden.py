@@ -1,8 +1,9 @@
 """Golden scripts on Spark from end to end, cut into micro-batches at random places.
 
-In the profile deep every script runs with 1, 2 and 5 partitions; the others try a few scripts that cover all three. Left out is
-``errors_input``: a row without a time is refused in process, while on Spark it is late (see test_bad_input.py). Scripts about
-late rows are fed row by row, since on Spark a row is late by the batches before its own.
+The deep profile runs every script with 1, 2 and 5 partitions; the other profiles run a few scripts
+that cover all three. ``errors_input`` is left out: the engine refuses a row without a time in
+process, while on Spark the row counts as late (see test_bad_input.py). Scripts about late rows are
+fed row by row, because on Spark the batches before a row decide whether it is late.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""``muntin run`` interrupted as a terminal does it, and left alone.
+"""``muntin run`` interrupted from a terminal, and left idle.
 
-No data lost, no process left, no core used.
+It loses no data, leaves no process behind and uses no CPU while idle.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ LONGEST_START = 8.0
 
 @pytest.fixture(autouse=True)
 def _interrupts_are_not_ignored() -> None:
-    """Take interrupts, which background jobs of a shell ignore, and so do their children."""
+    """Restore the SIGINT handler: background jobs of a shell and their children ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    """Start ``muntin run`` in a process group of its own, as a shell does."""
+    """Start ``muntin run`` in a new process group, as a shell does."""
     code = [
         sys.executable,
         "-c",
@@ -88,12 +88,12 @@ def interrupt(process: subprocess.Popen[bytes], folder: Path) -> None:
         process.send_signal(signal.SIGABRT)  # prints where all threads are
         process.wait(30)
         pytest.fail(f"interrupted, but still running after 120 seconds: {said(folder)}")
-    told = said(folder)
-    assert "Traceback" not in told, told
-    assert "Exception" not in told, told
-    if told:  # else it was interrupted before the command line was there
-        assert code == 0, told
-        assert told.splitlines()[-1].startswith("Stopped "), told
+    reported = said(folder)
+    assert "Traceback" not in reported, reported
+    assert "Exception" not in reported, reported
+    if reported:  # else it was interrupted before the command line was there
+        assert code == 0, reported
+        assert reported.splitlines()[-1].startswith("Stopped "), reported
     else:
         assert code in (130, -signal.SIGINT, 1), code
     left = wait_gone(below, 30)

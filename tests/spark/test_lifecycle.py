@@ -1,4 +1,4 @@
-"""An engine on Spark that stops although something is stuck, and that catches up while it runs."""
+"""An engine on Spark stops even if something is stuck, and catches up while it runs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_stop_kills_suspended_partition_processes_although_a_query_waits_and_not
     engine.settle()
     stuck = residents(os.getpid())
     assert len(stuck) == 2
-    told = len(java_said(spark))
+    reported = len(java_said(spark))
     with suspended(stuck):
         folders.write("A", rows([4], start=3))
         wait_for_batch(tmp_path, engine.last_batch + 1)
@@ -85,7 +85,7 @@ def test_stop_kills_suspended_partition_processes_although_a_query_waits_and_not
         assert not wait_gone(stuck, 10), "they were killed"
     waiting.join(30)
     assert not waiting.is_alive(), "the wait for the query ends with the engine"
-    assert b"StackOverflowError" not in java_said(spark)[told:]
+    assert b"StackOverflowError" not in java_said(spark)[reported:]
     for stream in "AB":
         folders.write(stream, rows([5, 6], start=4))
     engine.drop("late")
@@ -94,7 +94,7 @@ def test_stop_kills_suspended_partition_processes_although_a_query_waits_and_not
 
 
 class Blocking(Sink):
-    """A sink that does not return until it is let go."""
+    """A sink that does not return until it is released."""
 
     def __init__(self) -> None:
         self.called, self.let_go = threading.Event(), threading.Event()
@@ -138,7 +138,7 @@ def test_a_sink_that_blocks_is_named_and_the_checkpoint_stays_locked_until_it_re
     assert engine.last_batch == max(sink.batches)
 
 
-def test_process_available_on_a_running_engine_returns_and_the_engine_goes_on(
+def test_process_available_on_a_running_engine_returns_and_the_engine_continues(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path)

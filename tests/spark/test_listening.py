@@ -1,6 +1,6 @@
-"""What a run tells while it goes on.
+"""Progress reports of a run.
 
-The log, the calls of a user's function, and that nothing is left in the session.
+Tests cover the log and the calls of a user's function, and check that the session is left clean.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def listeners(spark: SparkSession) -> int:
 
 
 def lines(log: pytest.LogCaptureFixture) -> list[str]:
-    """What was logged, with the time that batches took left out."""
+    """Return the logged lines without the durations of batches."""
     return [
         re.sub(r" in [\d.]+ s:", ":", record.getMessage())
         for record in log.records
@@ -40,17 +40,17 @@ def lines(log: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
-def test_every_batch_is_told_to_the_log_and_to_the_function(
+def test_every_batch_is_reported_to_the_log_and_to_the_function(
     spark: SparkSession, tmp_path: Path, log: pytest.LogCaptureFixture
 ) -> None:
     folders = Folders(tmp_path / "in")
     for stream in "AB":
         folders.write(stream, rows([0, 1, 2]))
         folders.write(stream, rows([2.5, 1, 3], start=3))
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     before = listeners(spark)
     engine = SparkEngine(
-        spark, checkpoint=tmp_path / "state", partitions=2, on_progress=told.append
+        spark, checkpoint=tmp_path / "state", partitions=2, on_progress=reported.append
     )
     engine.execute(folders.declarations())
     engine.query(JOIN, name="pairs")
@@ -62,20 +62,22 @@ def test_every_batch_is_told_to_the_log_and_to_the_function(
     )
     assert [re.sub(r"results: pairs \d+", "results", line) for line in batches] == [
         "batch 0: A 3 rows, B 3 rows; results; watermark 1970-01-01 00:00:02; 6 rows held",
-        "batch 1: A 3 rows, 1 late, B 3 rows, 1 late; results; watermark 1970-01-01 00:00:03; 10 rows held",
+        (
+            "batch 1: A 3 rows, 1 late, B 3 rows, 1 late; results; watermark 1970-01-01 "
+            "00:00:03; 10 rows held"
+        ),
     ]
     assert (ended, started_again) == ("ended after batch 1", started.replace("batch 0", "batch 2"))
-    assert (
-        last
-        == "batch 2: A 0 rows, B 0 rows; results: pairs 2; watermark 1970-01-01 00:00:09; 0 rows held"
+    assert last == (
+        "batch 2: A 0 rows, B 0 rows; results: pairs 2; watermark 1970-01-01 00:00:09; 0 rows held"
     )
     assert ended_again == "ended after batch 2"
-    assert [progress["batchId"] for progress in told] == [0, 1, 2]
-    assert told[-1] == engine.progress
-    results = [progress["muntin"]["results"]["pairs"] for progress in told]
+    assert [progress["batchId"] for progress in reported] == [0, 1, 2]
+    assert reported[-1] == engine.progress
+    results = [progress["muntin"]["results"]["pairs"] for progress in reported]
     assert results == [2, 7, 9]
     assert len(engine.results("pairs")) == 9
-    assert told[1]["muntin"]["newest"] == "1970-01-01 00:00:03"
+    assert reported[1]["muntin"]["newest"] == "1970-01-01 00:00:03"
     assert listeners(spark) == before, "nothing is left in the session"
 
 
@@ -109,7 +111,7 @@ def test_a_function_that_raises_or_stops_does_no_harm(
 
 
 class Broken(Sink):
-    """Takes the first batch only."""
+    """A sink that accepts the first batch only."""
 
     def write(self, results: Any, batch: int) -> None:
         del results
@@ -117,7 +119,7 @@ class Broken(Sink):
             raise OSError("no space left")
 
 
-def test_a_failure_is_logged_with_its_reason_and_the_next_start_is_heard(
+def test_a_failure_is_logged_with_its_reason_and_the_next_start_is_reported(
     spark: SparkSession, tmp_path: Path, log: pytest.LogCaptureFixture
 ) -> None:
     folders = Folders(tmp_path / "in")

@@ -1,6 +1,7 @@
 """Overload on Spark.
 
-Limits as control rows, results that are some of the exact ones, restarts, what cannot adapt.
+Tests cover limits as control rows, subsets of the exact results, restarts, and queries that cannot
+adapt.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ from muntin.spark import SparkEngine
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 SECOND = 1_000_000
-SQL = "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 1 SECOND FRESHNESS 2 SECONDS"
+SQL = (
+    "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+    "WINDOW 1 SECOND FRESHNESS 2 SECONDS"
+)
 SCHEMA = "(k BIGINT, ts TIMESTAMP)"
 
 
 def write(folder: Path, seconds: range, seed: int = 3) -> dict[str, pa.Table]:
-    """A file for each second and stream; in the middle there are more rows."""
+    """Write a file per second and stream; the seconds in the middle have more rows."""
     drawn = np.random.default_rng(seed)
     tables: dict[str, list[pa.Table]] = {name: [] for name in "ABC"}
     for second in range(20):
@@ -55,7 +59,8 @@ def engine_over(spark: SparkSession, folder: Path, **settings: Any) -> SparkEngi
     for name in "ABC":
         path = folder / name
         engine.execute(
-            f"CREATE STREAM {name} {SCHEMA} WITH (format = 'parquet', path = '{path}', time = 'ts', maxFilesPerTrigger = '1')"
+            f"CREATE STREAM {name} {SCHEMA} "
+            f"WITH (format = 'parquet', path = '{path}', time = 'ts', maxFilesPerTrigger = '1')"
         )
     engine.query(SQL, name="q")
     return engine
@@ -78,17 +83,17 @@ def members(results: pa.Table) -> Counter[tuple[int, ...]]:
     )
 
 
-def test_results_are_some_of_the_exact_ones_also_after_a_restart_and_all_of_them_where_the_load_is_low(
+def test_results_are_a_subset_of_the_exact_ones_and_complete_at_low_load(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     tables = write(tmp_path, range(6))
     engine = engine_over(spark, tmp_path, resources=1000)
     engine.start()
     engine.settle()
-    told = engine.progress
+    reported = engine.progress
     engine.stop()
-    assert told is not None
-    overload = told["muntin"]["queries"]["q"]["overload"]
+    assert reported is not None
+    overload = reported["muntin"]["queries"]["q"]["overload"]
     assert overload["overloaded"]
     assert overload["stale_results"] == 0
     assert set(overload["budgets"]) == {"A into B", "B into A", "C into A+B", "A+B into C"}
@@ -116,14 +121,14 @@ def test_without_a_trigger_interval_or_resources_there_is_nothing_to_adapt_to(
     with pytest.raises(SettingError, match="trigger"):
         engine.start()
     engine.process_available()
-    told = engine.progress
-    assert told is not None
-    assert not told["muntin"]["queries"]["q"]["overload"]["overloaded"], (
+    reported = engine.progress
+    assert reported is not None
+    assert not reported["muntin"]["queries"]["q"]["overload"]["overloaded"], (
         "where nobody waits nothing is left out"
     )
 
 
-def test_pipelines_run_without_limits(spark: SparkSession, tmp_path: Path) -> None:
+def test_views_run_without_limits(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, range(2))
     engine = engine_over(spark, tmp_path, resources=1)
     engine.query(
@@ -131,10 +136,10 @@ def test_pipelines_run_without_limits(spark: SparkSession, tmp_path: Path) -> No
         name="counts",
     )
     engine.process_available()
-    told = engine.progress
-    assert told is not None
-    assert told["muntin"]["queries"]["counts"]["overload"] == {"mode": "queue"}
-    assert told["muntin"]["results"]["counts"] > 0
+    reported = engine.progress
+    assert reported is not None
+    assert reported["muntin"]["queries"]["counts"]["overload"] == {"mode": "queue"}
+    assert reported["muntin"]["results"]["counts"] > 0
 
 
 def test_the_benchmark_counts_results_from_rows_alone() -> None:

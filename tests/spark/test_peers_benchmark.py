@@ -1,4 +1,4 @@
-"""The comparison with other systems runs without environments of their own.
+"""The comparison with other systems runs without separate environments.
 
 On Spark every kind of workload gives DuckDB's results.
 """
@@ -25,7 +25,7 @@ IN_PROCESSES = {OURS, "Spark", FLOOR}
 WORKLOADS = {workload.name: workload for workload in quick_workloads()}
 
 
-def test_the_comparison_runs_with_what_is_installed(tmp_path: Path) -> None:
+def test_the_comparison_runs_with_the_installed_systems(tmp_path: Path) -> None:
     peers = [peer for peer in PEERS if peer.own or peer.name in IN_PROCESSES]
     report = bench_peers(lambda _: None, quick=True, environments=tmp_path, peers=peers)
     rows = {(row["workload"], row["system"]): row for row in report.rows}
@@ -44,7 +44,7 @@ def test_the_comparison_runs_with_what_is_installed(tmp_path: Path) -> None:
 
 
 def prepared(workload: Workload, folder: Path) -> tuple[dict[str, Any], dict[str, list[int]]]:
-    """The job as scripts get it, and DuckDB's results."""
+    """Return the job as scripts receive it, and DuckDB's results."""
     write_data(folder, workload.streams)
     job: dict[str, Any] = json.loads(json.dumps(workload.job(folder)))
     connection = duckdb_peer.begin(job)

@@ -1,6 +1,6 @@
 """DISTINCT, GROUP BY, aggregates, set operators and sub-selects on Spark.
 
-The results of the engine in process, also after restarts.
+The results are those of the in-process engine, also after restarts.
 """
 
 from __future__ import annotations
@@ -18,14 +18,25 @@ from tests.spark.support import SECOND, Folders, random_rows, rows
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 LOCAL = {
-    "groups": "SELECT k, COUNT(*) AS n, AVG(v) AS a, MEDIAN(v) AS m FROM A GROUP BY k WINDOW 4 SECONDS",
-    "joined": "SELECT A.k, SUM(B.v) AS total FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > 1 WINDOW 2 SECONDS EVERY 1 SECOND",
+    "groups": (
+        "SELECT k, COUNT(*) AS n, AVG(v) AS a, MEDIAN(v) AS m FROM A GROUP BY k WINDOW 4 SECONDS"
+    ),
+    "joined": (
+        "SELECT A.k, SUM(B.v) AS total FROM A, B WHERE A.k = B.k GROUP BY A.k "
+        "HAVING COUNT(*) > 1 WINDOW 2 SECONDS EVERY 1 SECOND"
+    ),
     "both": "SELECT k FROM A INTERSECT SELECT k FROM B WINDOW 1 SECOND",
     "shown": "SELECT DISTINCT k FROM B WINDOW 2 SECONDS EVERY 3 SECONDS EMIT SNAPSHOT",
 }
 ABOVE = {
-    "total": "SELECT COUNT(*) AS n, SUM(v * 0.1::DOUBLE) AS s, MIN(v) AS least, COUNT(DISTINCT k) AS keys FROM A WINDOW 3 SECONDS",
-    "counts": "SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM B GROUP BY k) c GROUP BY n WINDOW 2 SECONDS EMIT INSERTS",
+    "total": (
+        "SELECT COUNT(*) AS n, SUM(v * 0.1::DOUBLE) AS s, MIN(v) AS least, COUNT(DISTINCT k) AS "
+        "keys FROM A WINDOW 3 SECONDS"
+    ),
+    "counts": (
+        "SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM B "
+        "GROUP BY k) c GROUP BY n WINDOW 2 SECONDS EMIT INSERTS"
+    ),
     "newest": "SELECT MAX(v) AS v FROM A WINDOW 2 SECONDS EVERY 2 SECONDS EMIT SNAPSHOT",
 }
 QUERIES = LOCAL | ABOVE
@@ -41,7 +52,7 @@ def engine_over(
     return engine
 
 
-def test_results_are_those_in_process_also_from_a_checkpoint(
+def test_results_are_those_in_process_even_from_a_checkpoint(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path)
@@ -74,11 +85,11 @@ def test_results_are_those_in_process_also_from_a_checkpoint(
     folders.check(QUERIES, {name: again.results(name) for name in QUERIES}, 21 * SECOND)
     assert len(list(stages.iterdir())) == len(ABOVE), "what a dropped query remembered is gone"
     assert again.progress is not None
-    told = again.progress["muntin"]["queries"]
-    assert [told[name]["last_stage_rows"] for name in LOCAL] == [0] * len(LOCAL), (
+    reported = again.progress["muntin"]["queries"]
+    assert [reported[name]["last_stage_rows"] for name in LOCAL] == [0] * len(LOCAL), (
         "they have no global stage"
     )
-    assert told["newest"]["last_stage_rows"] > 0
+    assert reported["newest"]["last_stage_rows"] > 0
 
     damaged = max(stages.glob("*/*.changes"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
@@ -88,7 +99,7 @@ def test_results_are_those_in_process_also_from_a_checkpoint(
         engine_over(spark, folders, QUERIES).process_available()
 
 
-def test_what_runs_where_is_told_and_subscribers_are_refused(
+def test_explain_shows_what_runs_where_and_subscribers_are_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     engine = engine_over(spark, Folders(tmp_path), QUERIES)

@@ -1,6 +1,6 @@
 """Random queries on Spark from end to end.
 
-Several cases at once in one streaming query, each with streams of its own.
+Several cases run at once in one streaming query, each with separate streams.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ AT_ONCE = 3
 
 
 def renamed(query: str, number: int) -> str:
-    """A case's query over relations with a number in their names.
+    """Return a case's query with a number appended to the names of its relations.
 
-    It names them in FROM only, each before its alias.
+    A query names relations only in FROM, each before its alias.
     """
     return re.sub(r"\b([ABCT]) (?=[abcd]\b)", rf"\g<1>{number} ", query)
 

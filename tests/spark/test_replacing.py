@@ -1,6 +1,6 @@
-"""Runs and queries that meet the output of others.
+"""Runs and queries whose output folder already holds other results.
 
-Refused with a remedy, and replaced when asked to.
+They are refused with a remedy, and replace the results on request.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ WIDE = "SELECT v FROM A WINDOW 50 SECONDS EMIT CHANGES"
 def engine_over(
     spark: SparkSession, folders: Folders, checkpoint: str = "one", **options: object
 ) -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folders.base / checkpoint, partitions=1, **options)  # type: ignore[arg-type]
+    path = folders.base / checkpoint
+    engine = SparkEngine(spark, checkpoint=path, partitions=1, **options)  # type: ignore[arg-type]
     engine.execute(folders.declarations())
     return engine
 
 
 def answer(folder: Path) -> list[int]:
-    """What is left of all changes in a folder."""
+    """Return the rows that remain after all changes in a folder."""
     found: list[int] = []
     for file in sorted(folder.glob("batch-*.parquet")):
         for row in pq.read_table(file).to_pylist():
@@ -61,7 +62,10 @@ def test_a_new_checkpoint_never_overwrites_the_results_of_another_run(
         other.query(WIDE, name="q", sink=sink)
         with pytest.raises(
             SettingError,
-            match=rf"/{refused} holds results of query {refused} of run \w+ \(checkpoint .*/one\); this is run",
+            match=(
+                rf"/{refused} holds results of query {refused} of run \w+ \(checkpoint "
+                r".*/one\); this is run"
+            ),
         ):
             other.process_available()
         assert not (tmp_path / "fresh").exists(), "nothing is claimed when one sink cannot be"
@@ -77,7 +81,7 @@ def test_a_new_checkpoint_never_overwrites_the_results_of_another_run(
     assert sorted(row["v"] for row in spark.read.orc(str(tmp_path / "orc")).collect()) == [1, 2]
 
 
-def test_a_changed_query_leaves_no_rows_that_nobody_retracts(
+def test_a_changed_query_leaves_no_row_without_a_retraction(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path, ("A",))
@@ -125,7 +129,7 @@ def test_a_changed_query_leaves_no_rows_that_nobody_retracts(
     assert answer(tmp_path / "out") == [61], "only what the new query has"
 
 
-def test_a_query_that_comes_again_while_the_engine_runs_needs_a_folder_of_its_own(
+def test_a_query_added_again_while_the_engine_runs_needs_a_new_folder(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path, ("A",))
@@ -146,7 +150,10 @@ def test_a_query_that_comes_again_while_the_engine_runs_needs_a_folder_of_its_ow
         ):
             with pytest.raises(
                 SettingError,
-                match=rf"/out holds results of query q.*{fact if name == 'q' else ''}.*another folder",
+                match=(
+                    rf"/out holds results of query q.*{fact if name == 'q' else ''}.*another "
+                    r"folder"
+                ),
             ):
                 engine.query(sql, name=name, sink=out)
         engine.query(WIDE, name="q", sink={"format": "parquet", "path": str(tmp_path / "other")})

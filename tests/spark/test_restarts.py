@@ -1,4 +1,4 @@
-"""A checkpoint goes on with its program, with queries added, dropped or changed, or says why it cannot."""
+"""A checkpoint resumes with queries added, dropped or changed, or refuses with a reason."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def engine_over(
     return engine
 
 
-def test_runs_one_after_the_other_add_up_and_queries_come_and_go_between_them(
+def test_consecutive_runs_add_up_while_queries_are_added_and_dropped_between_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path)
@@ -84,7 +84,7 @@ def test_runs_one_after_the_other_add_up_and_queries_come_and_go_between_them(
         retyped.process_available()
 
 
-def test_a_program_that_cannot_be_read_is_refused_by_name_and_nothing_is_changed(
+def test_an_unreadable_deployment_is_refused_by_name_and_nothing_is_changed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path)
@@ -107,7 +107,9 @@ def test_a_program_that_cannot_be_read_is_refused_by_name_and_nothing_is_changed
         engine_over(spark, folders, {"values": VALUES}).process_available()
 
 
-def test_queries_come_and_go_while_the_engine_runs(spark: SparkSession, tmp_path: Path) -> None:
+def test_queries_are_added_and_dropped_while_the_engine_runs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders = Folders(tmp_path, ("A",))
     engine = engine_over(spark, folders, {"first": VALUES})
     folders.write("A", rows([1, 2]))
@@ -140,7 +142,7 @@ VALUES_MET = "SELECT A.v AS x, B.k AS y FROM A, B WHERE A.v = B.k WINDOW 20 SECO
 AHEAD = "SELECT A.v AS x, B.v AS y FROM A, B WHERE A.v < B.v WINDOW 20 SECONDS"
 
 
-def test_a_query_that_is_spread_in_a_new_way_finds_the_rows_that_are_held(
+def test_a_query_with_a_new_partitioning_finds_the_rows_that_are_held(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path)
@@ -186,7 +188,7 @@ def test_a_query_that_is_spread_in_a_new_way_finds_the_rows_that_are_held(
         assert not problem, f"{name}: {problem}"
 
 
-def test_time_moves_on_by_the_clock_where_a_heartbeat_is_asked_for_and_stops_where_replaying(
+def test_a_heartbeat_advances_time_by_the_clock_except_during_replay(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path, ("A",))

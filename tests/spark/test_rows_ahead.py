@@ -1,6 +1,6 @@
 """A row far in the future on Spark.
 
-Set aside, also over a restart; and results that begin at the first instant.
+It is set aside, also across a restart, and results begin at the first instant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 FAR = 10**9
 
 
-def test_a_row_ahead_is_set_aside_over_a_restart_and_a_count_begins_at_the_first_row(
+def test_a_row_ahead_stays_set_aside_across_a_restart_and_a_count_begins_at_the_first_row(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folders = Folders(tmp_path, ("A",))

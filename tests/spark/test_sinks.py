@@ -1,6 +1,6 @@
-"""Sinks in a session.
+"""Sinks in a Spark session.
 
-Formats of Spark, views, names of any kind, queries that go and come again.
+Tests cover Spark's formats, views, unusual names, and queries that are dropped and added again.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ def view(spark: SparkSession, name: str) -> list[int]:
     return sorted(row["v"] for row in spark.sql(f"SELECT v FROM `{quoted}`").collect())
 
 
-def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_sinks_and_metrics_count_a_repeated_batch_once(spark: SparkSession, tmp_path: Path) -> None:
     folders = Folders(tmp_path, ("A",))
     for second in (1, 2):
         folders.write("A", rows([second], start=second))
@@ -60,7 +58,10 @@ def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(
     engine.query(VALUES, name="fragile", sink=sink)
     with pytest.raises(
         SinkError,
-        match=r"sink of query fragile failed in batch 1: OSError: .*No space left on device.*start again",
+        match=(
+            r"sink of query fragile failed in batch 1: OSError: .*No space left on "
+            r"device.*start again"
+        ),
     ):
         engine.process_available()
     assert engine.progress is not None
@@ -78,7 +79,7 @@ def test_every_sink_has_a_batch_that_is_done_again_once_and_so_has_the_tally(
     assert odd.results().column("v").to_pylist() == [1, 2]
 
 
-def test_views_are_there_after_a_restart_and_a_query_that_comes_again_begins_anew(
+def test_views_exist_after_a_restart_and_a_query_added_again_starts_over(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folders = Folders(tmp_path, ("A",))

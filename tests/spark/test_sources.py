@@ -1,7 +1,7 @@
-"""Sources that are no files.
+"""Sources other than files.
 
-Generated rows are there once, also over restarts; lines of a socket in their order, never twice or
-lost.
+Generated rows appear exactly once, also across restarts; lines of a socket keep their order and are
+neither repeated nor lost.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ def check(
 # -----------------------------------------------------------------------------------
 
 GENERATED = {
-    "pairs": "SELECT A.value AS x, B.value AS y FROM A, B WHERE A.value % 3 = B.value % 3 WINDOW 2 SECONDS",
+    "pairs": (
+        "SELECT A.value AS x, B.value AS y FROM A, B WHERE A.value % 3 = B.value % 3 "
+        "WINDOW 2 SECONDS"
+    ),
     "last": "SELECT value FROM A [ROWS 4] EMIT CHANGES",
     "dated": "SELECT value, since FROM A, T WHERE A.value = T.k WINDOW 2 SECONDS",
 }
@@ -73,9 +76,9 @@ START = 5_000 * SECOND
 
 
 def generated(rows: int, batches: int) -> pa.Table:
-    """What ``rate-micro-batch`` generates.
+    """Return the rows that ``rate-micro-batch`` generates.
 
-    All rows of a batch at one instant, a second between batches.
+    All rows of a batch have one time; batches are one second apart.
     """
     values = range(rows * batches)
     times = pa.array([START + value // rows * SECOND for value in values], pa.int64()).cast(
@@ -85,16 +88,17 @@ def generated(rows: int, batches: int) -> pa.Table:
 
 
 def generating(spark: SparkSession, folder: Path) -> SparkEngine:
-    """One stream declared in SQL, one as a DataFrame; another is a stored table."""
+    """Return an engine with one stream in SQL, one as a DataFrame, and a stored table."""
     engine = SparkEngine(spark, checkpoint=folder / "checkpoint", partitions=2)
     options = {
         "rowsPerBatch": "6",
         "startTimestamp": str(START // 1000),
         "advanceMillisPerBatch": "1000",
     }
-    told = ", ".join(f"{name} = '{value}'" for name, value in options.items())
+    settings = ", ".join(f"{name} = '{value}'" for name, value in options.items())
     engine.execute(
-        f"CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate-micro-batch', {told})"
+        "CREATE STREAM A (timestamp TIMESTAMP, value BIGINT) "
+        f"WITH (format = 'rate-micro-batch', {settings})"
     )
     options.update(rowsPerBatch="4", numPartitions="1")
     engine.stream(
@@ -108,7 +112,7 @@ def generating(spark: SparkSession, folder: Path) -> SparkEngine:
     return engine
 
 
-def test_generated_batches_are_there_once_in_their_order_and_whatever_the_time_zone(
+def test_generated_batches_appear_once_in_order_in_any_time_zone(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
@@ -125,16 +129,18 @@ def test_generated_batches_are_there_once_in_their_order_and_whatever_the_time_z
     check(GENERATED, {"A": generated(6, 3), "B": generated(4, 3)}, "timestamp", again, end)
 
 
-def test_rows_at_a_rate_go_on_after_a_restart_without_gap_or_overlap(
+def test_rows_at_a_rate_continue_after_a_restart_without_gap_or_overlap(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     def run(rows: int) -> pa.Table:
         engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=2)
         engine.execute(
-            "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate', rowsPerSecond = '50')"
+            "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) "
+            "WITH (format = 'rate', rowsPerSecond = '50')"
         )
         handle = engine.query(
-            "SELECT a.value AS x, b.value AS y, b.timestamp AS t FROM R a, R b WHERE a.value = b.value + 1 WINDOW 1 SECOND",
+            "SELECT a.value AS x, b.value AS y, b.timestamp AS t FROM R a, R b "
+            "WHERE a.value = b.value + 1 WINDOW 1 SECOND",
             name="next",
         )
         engine.start()
@@ -158,7 +164,7 @@ def test_rows_at_a_rate_go_on_after_a_restart_without_gap_or_overlap(
 
 
 class Server:
-    """Says lines to whoever connects; what was said before is said to nobody else."""
+    """A server that sends each line once, to the client that is connected."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -167,7 +173,7 @@ class Server:
         self._open: list[socket.socket] = []
 
     def say(self, *lines: str) -> None:
-        """Say lines, to the one who connects if nobody has yet."""
+        """Send lines; if no client is connected yet, send them to the next one."""
         if not self._open:
             self._open.append(self._listening.accept()[0])
         self._open[-1].sendall("".join(f"{line}\n" for line in lines).encode())
@@ -190,7 +196,7 @@ def lines_of(engine: SparkEngine) -> list[str]:
     return found
 
 
-def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
+def test_lines_arrive_in_order_and_unsupported_uses_of_a_socket_are_refused(
     spark: SparkSession, tmp_path: Path, servers: tuple[Server, Server]
 ) -> None:
     server, _ = servers
@@ -199,7 +205,8 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
         engine = SparkEngine(spark, checkpoint=tmp_path / folder, partitions=2)
         engine.execute(
             "CREATE STREAM S (value VARCHAR, timestamp TIMESTAMP) "
-            f"WITH (format = 'socket', host = '127.0.0.1', port = '{port}', includeTimestamp = 'true')"
+            f"WITH (format = 'socket', host = '127.0.0.1', port = '{port}', "
+            "includeTimestamp = 'true')"
         )
         engine.query("SELECT value FROM S WINDOW 1 MINUTE", name="lines")
         return engine
@@ -221,7 +228,10 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
     for later in (engine, engine_at(server.port, "checkpoint")):
         with pytest.raises(
             InputError,
-            match=r"stream S reads a socket, which cannot be read again .*\. Begin a new checkpoint",
+            match=(
+                r"stream S reads a socket, which cannot be read again .*\. Begin a new "
+                r"checkpoint"
+            ),
         ):
             later.start()
         assert lines_of(later) == said, "what was found stays"
@@ -232,7 +242,7 @@ def test_lines_come_in_their_order_and_what_a_socket_cannot_do_is_refused(
         engine_at(server.port, "other").settle()
 
 
-def test_two_sockets_with_times_of_their_own_join_as_the_oracle_says(
+def test_two_sockets_with_event_times_join_as_in_the_oracle(
     spark: SparkSession, tmp_path: Path, servers: tuple[Server, Server]
 ) -> None:
     engine = SparkEngine(spark, checkpoint=tmp_path, partitions=2)
@@ -320,7 +330,7 @@ def test_two_sockets_with_times_of_their_own_join_as_the_oracle_says(
         ),
     ],
 )
-def test_what_a_source_lacks_is_told_before_anything_runs(
+def test_what_a_source_lacks_is_reported_before_anything_runs(
     spark: SparkSession, tmp_path: Path, columns: str, options: str, pieces: tuple[str, ...]
 ) -> None:
     engine = SparkEngine(spark, checkpoint=tmp_path, partitions=1)

@@ -1,6 +1,6 @@
 """The benchmark of shared windows runs on Spark.
 
-Both systems count the same results, and every figure is there.
+Both systems count the same results, and every figure is present.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 @pytest.mark.usefixtures("spark")
 def test_the_benchmark_of_shared_windows_measures_both_systems() -> None:
-    told: list[str] = []
-    report = bench_spark_shared(told.append, quick=True)
+    reported: list[str] = []
+    report = bench_spark_shared(reported.append, quick=True)
     lines = [(line["system"], line["keys"], line["queries"]) for line in report.rows]
     many, few, seven = QUICK.many_keys, QUICK.few_keys, len(QUICK.windows)
     compared = [
@@ -30,4 +30,4 @@ def test_the_benchmark_of_shared_windows_measures_both_systems() -> None:
     one, all_of_them = (int(line["results"]) for line in report.rows[3:5])
     assert report.claims[-1].bound == round(all_of_them / one, 3)
     assert [list(plot.series) for plot in report.plots] == [[OURS, THEIRS]] * 2
-    assert any("3 queries" in text for text in told)
+    assert any("3 queries" in text for text in reported)

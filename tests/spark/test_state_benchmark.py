@@ -1,6 +1,6 @@
 """The benchmark of state runs on Spark.
 
-Batches of both engines are timed, other workers cause no rebuild, dead residents do.
+Batches of both engines are timed; other workers cause no rebuild, dead state servers do.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_benchmark_of_state_measures_what_it_says() -> None:
-    told: list[str] = []
-    report = bench_state(told.append, quick=True)
+def test_the_benchmark_of_state_measures_all_its_figures() -> None:
+    reported: list[str] = []
+    report = bench_state(reported.append, quick=True)
     found = {str(line["measured"]): line for line in report.rows}
     claims = {claim.text: claim for claim in report.claims}
     assert claims["partitions built again because the worker had changed"].holds

@@ -1,6 +1,6 @@
 """Subscribers on Spark.
 
-Results come before their batch is complete, and again under the same marks when it is tried again.
+Results arrive before their batch is complete, and again under the same marks when it is retried.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FAR = "SELECT A.k FROM A, B WHERE A.v > B.v + 1000000 WINDOW 1 MINUTE"
 
 
 class Taker:
-    """A subscriber that notes what comes, and of that what is new."""
+    """A subscriber that records all results, and the new ones separately."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
@@ -51,7 +51,7 @@ class Taker:
         return pa.Table.from_batches(self.new)
 
     def by_place(self) -> dict[tuple[int, int, int], list[str]]:
-        """What came for every place of a result."""
+        """Return the results received for every place."""
         found: dict[tuple[int, int, int], list[str]] = {}
         for mark, batch in self.pieces:
             for number, row in enumerate(batch.to_pylist()):
@@ -61,7 +61,7 @@ class Taker:
         return found
 
     def check_without_gaps(self) -> None:
-        """Fail unless the places of each batch and partition are all there, from 0 on."""
+        """Fail unless the places of each batch and partition are complete, from 0 on."""
         places = sorted(self.by_place())
         counts = Counter((batch, partition) for batch, partition, _ in places)
         assert places == [
@@ -96,7 +96,7 @@ def wait_for(true: Callable[[], object]) -> None:
 
 
 class Waiting(Sink):
-    """Takes a batch when a subscriber was called with its results."""
+    """A sink that accepts a batch after a subscriber was called with its results."""
 
     def __init__(self, called: threading.Event) -> None:
         self._called = called
@@ -108,7 +108,9 @@ class Waiting(Sink):
             self.in_time = self._called.wait(30)
 
 
-def test_results_come_before_the_sink_has_its_batch(engine: SparkEngine, folders: Folders) -> None:
+def test_results_arrive_before_the_sink_receives_its_batch(
+    engine: SparkEngine, folders: Folders
+) -> None:
     fill(folders, 1)
     taker = Taker()
     sink = Waiting(taker.called)
@@ -119,7 +121,7 @@ def test_results_come_before_the_sink_has_its_batch(engine: SparkEngine, folders
     assert all(began < mark.arrived < time.time() for mark, _ in taker.pieces)
 
 
-def test_subscribers_get_what_sinks_get(engine: SparkEngine, folders: Folders) -> None:
+def test_subscribers_get_the_same_results_as_sinks(engine: SparkEngine, folders: Folders) -> None:
     fill(folders, 4)
     queries = {"pairs": JOIN, "changes": CHANGES}
     takers = {name: Taker() for name in queries}
@@ -138,7 +140,7 @@ def test_subscribers_get_what_sinks_get(engine: SparkEngine, folders: Folders) -
 
 
 def many(seed: int, begin: int, end: int) -> pa.Table:
-    """Rows of some seconds, many of which meet."""
+    """Return rows of some seconds, many of which join."""
     generator = np.random.default_rng(seed)
     times = np.sort(generator.integers(begin * SECOND, end * SECOND, 12_000))
     columns = [generator.integers(0, 3_000, len(times)), np.arange(len(times)), times]
@@ -148,11 +150,11 @@ def many(seed: int, begin: int, end: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("victims", [residents, workers], ids=["residents", "workers"])
-def test_a_batch_that_is_tried_again_comes_again_under_the_same_marks(
+@pytest.mark.parametrize("victims", [residents, workers], ids=["state-servers", "workers"])
+def test_a_retried_batch_arrives_again_under_the_same_marks(
     engine: SparkEngine, folders: Folders, victims: Callable[[int], list[int]]
 ) -> None:
-    """The first results of the second batch end the processes that work on it."""
+    """The first results of the second batch end the processes that compute it."""
     for step in range(3):
         for seed, stream in enumerate("AB"):
             folders.write(stream, many(2 * step + seed, step * 4, step * 4 + 4))
@@ -182,7 +184,7 @@ def test_a_batch_that_is_tried_again_comes_again_under_the_same_marks(
     )
 
 
-def test_one_that_blocks_and_one_that_fails_are_isolated_and_reported(
+def test_blocking_and_failing_subscribers_are_isolated_and_reported(
     engine: SparkEngine, folders: Folders, caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(folders, 4)
@@ -208,12 +210,12 @@ def test_one_that_blocks_and_one_that_fails_are_isolated_and_reported(
     blocking, failing, working = query.stats()["subscribers"]
     assert query.progress is not None
     more = {"query", "results", "rows_out", "waiting_for"}  # the last of them grows with the clock
-    told = {
+    reported = {
         key: value
         for key, value in query.progress["muntin"]["queries"]["pairs"].items()
         if key != "waiting_for"
     }
-    assert told == {key: value for key, value in query.stats().items() if key not in more}
+    assert reported == {key: value for key, value in query.stats().items() if key not in more}
     go_on.set()
     engine.stop()
     folders.check({"pairs": JOIN}, {"pairs": engine.results("pairs")})
@@ -231,7 +233,7 @@ def test_one_that_blocks_and_one_that_fails_are_isolated_and_reported(
     ]
 
 
-def test_subscribers_come_and_go_while_the_engine_runs(
+def test_subscribers_are_added_and_cancelled_while_the_engine_runs(
     engine: SparkEngine, folders: Folders, tmp_path: Path
 ) -> None:
     names = tmp_path / "state" / "muntin" / "subscribed"
@@ -280,7 +282,7 @@ def test_a_subscriber_may_stop_the_engine(engine: SparkEngine, folders: Folders)
 
 
 class Broken(Sink):
-    """Takes nothing before it is repaired."""
+    """A sink that accepts nothing before it is repaired."""
 
     whole = False
 
@@ -290,7 +292,7 @@ class Broken(Sink):
             raise OSError("no space left")
 
 
-def test_after_a_failure_and_a_restart_results_come_again_under_the_same_marks(
+def test_after_a_failure_and_a_restart_results_arrive_again_under_the_same_marks(
     engine: SparkEngine, folders: Folders
 ) -> None:
     fill(folders, 2)

@@ -33,7 +33,7 @@ def break_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Evaluator, "raw", broken)
 
 
-def test_a_failing_query_and_bad_rows_leave_the_others_alone(
+def test_a_failing_query_and_bad_rows_do_not_affect_the_others(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = Folders(tmp_path, ("A",))

@@ -80,7 +80,7 @@ def blocks_of(page: Path) -> Iterator[Block]:
 
 
 def prose_of(page: Path) -> str:
-    """The page without code."""
+    """Return the page without code."""
     return re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
 
 
@@ -100,7 +100,7 @@ def pages_with(*languages: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("page", pages_with("python", "console"), ids=name_of)
-def test_programs_and_commands_print_what_the_page_says(
+def test_programs_and_commands_print_the_output_on_the_page(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -147,7 +147,7 @@ def lines_of(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", pages_with("sql"), ids=name_of)
-def test_sql_is_understood(page: Path, tmp_path: Path) -> None:
+def test_sql_blocks_are_bound_and_planned(page: Path, tmp_path: Path) -> None:
     declared = ""
     for block in blocks_of(page):
         if block.language != "sql" or "fragment" in block.marks:
@@ -192,7 +192,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def _anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
+    """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(
         r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE
     )

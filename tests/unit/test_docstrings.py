@@ -1,4 +1,4 @@
-"""Every module imports, and every example in a docstring gives what it says."""
+"""Every module imports, and every example in a docstring gives its documented output."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MODULES = [
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_hold(name: str) -> None:
     module = importlib.import_module(name)
-    assert module.__doc__, "every module says what lives there"
+    assert module.__doc__, "every module has a docstring"
     outcome = doctest.testmod(module)
     assert outcome.failed == 0
 
 
 @pytest.mark.parametrize("path", FOREIGN, ids=lambda path: path.stem)
-def test_scripts_of_other_systems_say_what_they_do(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text())), "every module says what lives there"
+def test_scripts_of_other_systems_have_docstrings(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text())), "every module has a docstring"

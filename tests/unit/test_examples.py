@@ -1,4 +1,4 @@
-"""Every example runs, quickly, and prints what its README says."""
+"""Every example runs quickly and prints the output in its README."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDERS = sorted(
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_an_example_prints_what_its_readme_says(
+def test_an_example_prints_the_output_in_its_readme(
     folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

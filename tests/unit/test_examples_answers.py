@@ -1,6 +1,7 @@
-"""The examples give the answers that plain SQL over all rows gives: on made up data, and on real data where ``MUNTIN_DATA`` says it is.
+"""The examples give the answers that plain SQL over all rows gives, on generated and on real data.
 
-``MUNTIN_DATA=DIR pytest tests/unit/test_examples_answers.py`` takes ``DIR/sensorscope_gsb`` and ``DIR/flights_2001``.
+``MUNTIN_DATA=DIR pytest tests/unit/test_examples_answers.py`` reads real data from
+``DIR/sensorscope_gsb`` and ``DIR/flights_2001``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _DOUBTFUL = """
 WITH pairs AS (
   SELECT x.station, y.station AS other, x.ambient_temp - y.ambient_temp AS difference,
-    unnest(generate_series(time_bucket(INTERVAL 10 MINUTES, greatest(x.ts, y.ts) + INTERVAL '9 minutes 59.999999 seconds'),
+    unnest(generate_series(
+      time_bucket(
+        INTERVAL 10 MINUTES, greatest(x.ts, y.ts) + INTERVAL '9 minutes 59.999999 seconds'),
       least(x.ts, y.ts) + INTERVAL '9 minutes 59.999999 seconds', INTERVAL 10 MINUTES)) AS t
   FROM rows x, rows y
   WHERE x.station <> y.station AND abs(x.ambient_temp - y.ambient_temp) > 10
@@ -28,13 +31,17 @@ FROM pairs GROUP BY ALL HAVING count(DISTINCT other) >= 5 ORDER BY ALL
 """
 _HUBS = """
 WITH planned AS (
-  SELECT a.destination AS via, a.ts + to_minutes(30 + a.distance // 8) AS arrival, a.delay, b.ts AS next
+  SELECT a.destination AS via, a.ts + to_minutes(30 + a.distance // 8) AS arrival,
+    a.delay, b.ts AS next
   FROM rows a, rows b
-  WHERE a.destination = b.origin AND a.origin <> b.destination AND b.ts >= a.ts AND b.ts < a.ts + INTERVAL 10 HOURS)
-SELECT time_bucket(INTERVAL 3 HOURS, next + INTERVAL '2 hours 59 minutes 59.999999 seconds') AS t, via, count(*) AS planned,
+  WHERE a.destination = b.origin AND a.origin <> b.destination
+    AND b.ts >= a.ts AND b.ts < a.ts + INTERVAL 10 HOURS)
+SELECT time_bucket(INTERVAL 3 HOURS, next + INTERVAL '2 hours 59 minutes 59.999999 seconds') AS t,
+  via, count(*) AS planned,
   count(*) FILTER (next < arrival + INTERVAL 30 MINUTES) AS missed
 FROM planned
-WHERE next BETWEEN arrival - to_minutes(delay) + INTERVAL 30 MINUTES AND arrival - to_minutes(delay) + INTERVAL 90 MINUTES
+WHERE next BETWEEN arrival - to_minutes(delay) + INTERVAL 30 MINUTES
+  AND arrival - to_minutes(delay) + INTERVAL 90 MINUTES
 GROUP BY ALL ORDER BY ALL
 """
 

@@ -1,4 +1,4 @@
-"""What an installed Muntin offers."""
+"""The contents of an installed Muntin."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_public_names_exist_and_are_documented() -> None:
 
 
 def test_a_wheel_has_all_modules_the_command_and_the_types(tmp_path: Path) -> None:
-    """Built from a copy of what a fresh checkout has, without asking the network."""
+    """It is built from a copy of a fresh checkout, without network access."""
     source = tmp_path / "source"
     for path in [
         ROOT / "pyproject.toml",
@@ -82,9 +82,11 @@ def test_the_command_line_starts_as_a_program() -> None:
 WITHOUT_EXTRAS = """
 import sys
 
+OPTIONAL = {"pandas", "pyspark", "typer", "rich", "hypothesis", "matplotlib", "scipy"}
+
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"pandas", "pyspark", "typer", "rich", "hypothesis", "matplotlib", "scipy"}:
+        if name.split(".")[0] in OPTIONAL:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())

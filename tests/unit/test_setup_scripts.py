@@ -1,4 +1,4 @@
-"""The scripts behind ``make setup``, run where nothing of the real machine can be found but a few plain tools."""
+"""The scripts behind ``make setup``, run on a simulated machine with a few plain tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOOLS = ("bash", "cat", "chmod", "dirname", "env", "mkdir", "sed")
 
 @dataclass(frozen=True)
 class Machine:
-    """A folder of programs that is all of PATH, and a folder of Javas."""
+    """A folder of programs that is the complete PATH, and a folder of Java installations."""
 
     folder: Path
 
@@ -37,7 +37,10 @@ class Machine:
         self.add(self.programs / name, script)
 
     def add_java(self, program: Path, version: str) -> str:
-        """Put a Java of this version at the path; its home, which need not be where the program is (it may be a link)."""
+        """Install a Java of this version at the path and return its home.
+
+        The program may be a link from elsewhere.
+        """
         home = f"/homes/java-{version}"
         self.add(program, java_script(version, home))
         return home
@@ -77,7 +80,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def add_apt(machine: Machine, *, has: str) -> Path:
-    """An apt-get that knows one package, which brings Java 17; the file it notes its calls in."""
+    """Add an apt-get with one package, Java 17; return the file that records its calls."""
     calls = machine.folder / "calls"
     new_java = machine.javas / "new" / "bin" / "java"
     machine.add_program("id", "echo 0")
@@ -106,9 +109,11 @@ def test_a_java_on_path_that_is_new_enough_is_taken(machine: Machine, version: s
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{home}\n", "")
 
 
-@pytest.mark.parametrize(("told", "understood"), [("11", "11"), ("16", "16"), ("1.8", "8")])
-def test_an_old_java_is_refused_by_version(machine: Machine, told: str, understood: str) -> None:
-    machine.add_java(machine.programs / "java", told)
+@pytest.mark.parametrize(("reported", "understood"), [("11", "11"), ("16", "16"), ("1.8", "8")])
+def test_an_old_java_is_refused_by_version(
+    machine: Machine, reported: str, understood: str
+) -> None:
+    machine.add_java(machine.programs / "java", reported)
     done = machine.run("java.sh", "find")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"is Java {understood}, Spark needs 17 or later" in done.stderr
@@ -124,18 +129,19 @@ def test_an_old_java_is_refused_by_version(machine: Machine, told: str, understo
         "kill -9 $$",
     ],
 )
-def test_a_program_that_only_has_the_name_of_java_is_refused(machine: Machine, script: str) -> None:
+def test_a_program_that_is_only_named_java_is_refused(machine: Machine, script: str) -> None:
     machine.add_program("java", script)
     done = machine.run("java.sh", "find")
     assert (done.returncode, done.stdout) == (1, "")
     assert "does not report its version as Java does" in done.stderr
 
 
-def test_without_any_java_the_message_says_what_to_do(machine: Machine) -> None:
+def test_without_any_java_the_message_names_the_remedy(machine: Machine) -> None:
     done = machine.run("java.sh", "find")
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(
-        r"setup: no Java of version 17 or later found; install .* JAVA_HOME=/path/to/java make setup\n",
+        r"setup: no Java of version 17 or later found; install .* JAVA_HOME=/path/to/java "
+        r"make setup\n",
         done.stderr,
     )
 
@@ -153,7 +159,9 @@ def test_java_home_comes_before_path_and_path_before_the_distribution(
     )
 
 
-def test_unfit_javas_are_passed_over_aloud(machine: Machine, tmp_path: Path) -> None:
+def test_unsuitable_java_versions_are_skipped_with_a_message(
+    machine: Machine, tmp_path: Path
+) -> None:
     machine.add_java(machine.programs / "java", "11")
     machine.add_program("../jvm/a/bin/java", "echo garbage")
     good = machine.add_java(machine.javas / "b" / "bin" / "java", "21")
@@ -166,9 +174,7 @@ def test_unfit_javas_are_passed_over_aloud(machine: Machine, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "package", ["openjdk-21-jre-headless", "openjdk-17-jre-headless", "openjdk-25-jre-headless"]
 )
-def test_a_missing_java_is_installed_from_what_the_distribution_has(
-    machine: Machine, package: str
-) -> None:
+def test_a_missing_java_is_installed_from_the_distribution(machine: Machine, package: str) -> None:
     calls = add_apt(machine, has=package)
     done = machine.run("java.sh", "ensure")
     assert (done.returncode, done.stdout) == (0, "/homes/new\n"), done.stderr
@@ -183,7 +189,7 @@ def test_nothing_is_installed_when_there_is_a_java(machine: Machine) -> None:
     assert not calls.exists()
 
 
-def test_a_distribution_without_a_fitting_java_says_so(machine: Machine) -> None:
+def test_a_distribution_without_a_suitable_java_is_reported(machine: Machine) -> None:
     calls = add_apt(machine, has="openjdk-8-jre-headless")
     done = machine.run("java.sh", "ensure")
     assert (done.returncode, done.stdout) == (1, "")
@@ -213,7 +219,7 @@ def test_without_apt_the_message_names_the_package(machine: Machine) -> None:
     )
 
 
-def test_the_lock_has_one_hash_for_pyspark_and_names_no_place() -> None:
+def test_the_lock_has_one_hash_for_pyspark_and_names_no_registry() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     (pin,) = re.findall(r"^pyspark==.*\n((?:    --hash=.*\n)+)", lock, re.MULTILINE)
     assert pin.count("--hash=sha256:") == 1, (

@@ -1,4 +1,7 @@
-"""The documentation site builds without a warning: every page is in its navigation, every link has a target."""
+"""The documentation site builds without warnings.
+
+Every page is in the navigation, and every link has a target.
+"""
 
 from __future__ import annotations
 

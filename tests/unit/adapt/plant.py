@@ -1,4 +1,4 @@
-"""A tree of joins as plain arithmetic: what a controller sees of it, cycle by cycle, under its probe budgets."""
+"""A tree of joins as plain arithmetic: the samples a controller gets under its probe budgets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from muntin.model.window import TimeWindow
 
 @dataclass
 class Plant:
-    """Streams of ``rates`` with windows of ``window`` seconds; each join lets ``selectivities`` of all pairs through."""
+    """A tree of joins over streams of ``rates`` with windows of ``window`` seconds.
+
+    The fraction ``selectivities`` of all pairs of a join match.
+    """
 
     shape: TreeShape
     rates: list[float]
@@ -26,7 +29,10 @@ class Plant:
     fed: dict[int, list[float]] = field(default_factory=dict)
 
     def states(self) -> list[float]:
-        """Rows in each own state: windows are full; an intermediate result of age ``a`` is alive with probability ``1 - a / window``."""
+        """Return the rows in the state of each half join, with full windows.
+
+        An intermediate result of age ``a`` is alive with probability ``1 - a / window``.
+        """
         found = [rate * self.window for rate in self.rates]
         for h in self.shape.susceptible:
             made = self.fed.get(h, [])[: -self.window - 1 : -1]
@@ -37,7 +43,10 @@ class Plant:
         return found
 
     def run(self, budgets: Sequence[float] | None) -> Sample:
-        """One cycle of a second; the total is held within the resources, those of later half joins first."""
+        """Run one cycle of a second.
+
+        The resources limit the total; later half joins are cut first.
+        """
         shape = self.shape
         states = self.states()
         arrivals = [*self.rates, *[0.0] * (shape.count - shape.leaves)]
@@ -65,7 +74,7 @@ class Plant:
 
 
 def settle(plant: Plant, adapter: Adapter, cycles: int) -> list[Sample]:
-    """Run so many cycles with the analysis at once; the samples."""
+    """Run some cycles, each followed by the analysis, and return the samples."""
     samples = []
     for _ in range(cycles):
         sample = plant.run(adapter.budgets)

@@ -20,11 +20,12 @@ PAIR = TreeShape.of((0, 1))
 
 
 def linear(**changes: object) -> Plant:
-    return replace(Plant(LINEAR, [50.0, 40.0, 30.0, 60.0], [0.004, 0.004, 0.004]), **changes)  # type: ignore[arg-type]
+    plant = Plant(LINEAR, [50.0, 40.0, 30.0, 60.0], [0.004, 0.004, 0.004])
+    return replace(plant, **changes)  # type: ignore[arg-type]
 
 
 def needed(plant: Plant) -> float:
-    """What all that arrives needs, found without limits."""
+    """Return the probes that all arriving rows need, found without limits."""
     probe = replace(
         plant,
         resources=None,
@@ -71,7 +72,7 @@ def test_overload_is_entered_held_within_the_resources_and_left(policy: str) -> 
     assert [entry["decision"] for entry in adapter.decisions][-1] == "release"
 
 
-def test_the_share_of_results_is_estimated() -> None:
+def test_the_fraction_of_results_is_estimated() -> None:
     complete = linear()
     full = results(settle(complete, complete.adapter(), 60)[-1], LINEAR)
     plant = linear(resources=0.5 * needed(linear()))
@@ -119,10 +120,10 @@ def test_small_changes_are_neither_analyzed_nor_acted_upon() -> None:
 
 
 @pytest.mark.parametrize("policy", ["equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp"])
-def test_a_division_by_half_way_joins_is_what_the_policy_says_and_not_the_best_so_far(
+def test_a_division_by_half_joins_follows_the_policy_and_not_the_best_so_far(
     policy: str,
 ) -> None:
-    """While selectivities grow, what suits the ones of a moment may make more of the later ones than the policy's own division."""
+    """While selectivities grow, the division that suited earlier ones may beat the policy's own."""
     plant = linear(resources=0.3 * needed(linear()), state_rows=100)
     adapter = plant.adapter(policy)
     for factor in (0.1, 3.0, 0.3, 1.0):
@@ -137,8 +138,8 @@ def test_a_division_by_half_way_joins_is_what_the_policy_says_and_not_the_best_s
     assert made.probes == pytest.approx(wanted.budgets, rel=0.15, abs=1.0)
 
 
-def test_resources_that_are_given_out_twice_do_not_keep_freshness() -> None:
-    """Where less is used than foreseen more is given out, but whether freshness can be kept depends on what there is."""
+def test_resources_allocated_twice_do_not_keep_freshness() -> None:
+    """Unused resources are given out again, but freshness depends on what is really available."""
     plant = linear(state_rows=100)
     adapter = plant.adapter(freshness=1.5)
     settle(plant, adapter, 30)
@@ -156,7 +157,7 @@ def test_resources_that_are_given_out_twice_do_not_keep_freshness() -> None:
     ), "or nothing is tested"
 
 
-def test_a_stream_that_stops_loses_its_share() -> None:
+def test_a_stream_that_stops_loses_its_allocation() -> None:
     plant = linear(resources=0.3 * needed(linear()), state_rows=50)
     adapter = plant.adapter()
     settle(plant, adapter, 60)
@@ -208,7 +209,7 @@ def test_a_direction_that_never_probes_is_known_from_the_other() -> None:
     assert adapter.model.productivity == pytest.approx((100 / (50 * 1000) * 500, 2.0))
 
 
-def test_a_join_that_is_not_measured_gets_a_little_to_find_out() -> None:
+def test_an_unmeasured_join_gets_a_small_budget_to_measure_it() -> None:
     plant = linear(resources=100.0)
     adapter = plant.adapter()
     sample = Sample(
@@ -229,7 +230,7 @@ def test_a_join_that_is_not_measured_gets_a_little_to_find_out() -> None:
     assert sum(budgets[:3]) <= 0.05 * 100
 
 
-def test_while_an_analysis_is_under_way_there_is_no_other() -> None:
+def test_only_one_analysis_runs_at_a_time() -> None:
     plant = linear(resources=0.3 * needed(linear()))
     adapter = plant.adapter()
     requests = [adapter.observe(plant.run(None)) for _ in range(20)]
@@ -290,7 +291,7 @@ def test_seconds_of_windows() -> None:
 
 
 def test_paths_that_use_too_little_get_more_until_they_use_it() -> None:
-    """The model is told ten times the matches that there are."""
+    """The model assumes ten times the real number of matches."""
     plant = linear(resources=0.3 * needed(linear()), state_rows=100)
     adapter = plant.adapter()
     settle(plant, adapter, 40)
@@ -307,7 +308,7 @@ def test_paths_that_use_too_little_get_more_until_they_use_it() -> None:
     assert any("were used" in str(entry["reason"]) for entry in adapter.decisions)
 
 
-def test_where_no_result_was_seen_all_streams_are_sent_up_alike() -> None:
+def test_without_any_result_all_streams_are_treated_alike() -> None:
     plant = linear(resources=20.0, selectivities=[0.0, 0.0, 0.0])
     adapter = plant.adapter()
     samples = settle(plant, adapter, 12)

@@ -1,4 +1,4 @@
-"""Where states are as full as they are fed, the best division is not the most productive path's."""
+"""If input determines how full states are, the best division is not the most productive path."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def model(*, fixed: bool) -> PlanModel:
     return PlanModel(LINEAR, (100, 100, 100, 100), (0.5, 0.5, 2, 8, 2, 2), (1000,) * 6, fixed=fixed)
 
 
-def test_a_state_that_nobody_feeds_gives_nothing() -> None:
+def test_a_state_without_input_gives_nothing() -> None:
     only_d = (0, 0, 0, 100, 0, 0)
     assert model(fixed=True).throughput(only_d) == 800
     assert model(fixed=False).throughput(only_d) == 0
 
 
-def test_resources_go_to_those_who_fill_and_those_who_probe() -> None:
+def test_resources_go_to_paths_that_fill_and_paths_that_probe() -> None:
     plan = model(fixed=False)
     resources = 0.4 * plan.saturation.resources
     found = allocate("jaqpot", plan, resources)
@@ -34,7 +34,7 @@ def test_resources_go_to_those_who_fill_and_those_who_probe() -> None:
     assert plan.throughput(found.budgets) == pytest.approx(found.throughput)
 
 
-def test_nothing_found_by_chance_is_much_better() -> None:
+def test_no_random_allocation_is_much_better() -> None:
     random = np.random.default_rng(1)
     for _ in range(20):
         plan = PlanModel(
@@ -53,7 +53,7 @@ def test_nothing_found_by_chance_is_much_better() -> None:
                 assert flow.throughput <= found * 1.1
 
 
-def test_with_saturation_resources_everything_is_made() -> None:
+def test_with_saturation_resources_all_results_are_produced() -> None:
     plan = model(fixed=False)
     assert allocate("jaqpot", plan, plan.saturation.resources).throughput == pytest.approx(
         plan.saturation.throughput, rel=1e-3
@@ -61,7 +61,7 @@ def test_with_saturation_resources_everything_is_made() -> None:
 
 
 def test_a_fixed_state_that_freshness_empties_is_fed_too() -> None:
-    """D would be the most productive path, but 500 intermediate results that live for 10 s want 50 a second."""
+    """D is the most productive path, but 500 results that live for 10 s need 50 per second."""
     plan = PlanModel(
         LINEAR,
         (100,) * 4,

@@ -1,4 +1,7 @@
-"""Every registered aggregate function is whole: its example runs in process, on partitions and in DuckDB, and is documented."""
+"""Every registered aggregate function is complete.
+
+Its example runs in process, on partitions and in DuckDB, and it is documented.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands in this process: exit codes, results on stdout, progress and errors on stderr, JSON for machines."""
+"""Commands in this process: exit codes, stdout for results, stderr for the rest, JSON."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def shell(
     return Shell(tmp_path, monkeypatch, capsys)
 
 
-def test_check_says_on_stderr_that_all_is_well(shell: Shell) -> None:
+def test_check_reports_success_on_stderr(shell: Shell) -> None:
     shell.write({"app.sql": SCRIPT})
     done = shell("check", "app.sql")
     assert (done.code, done.out) == (0, "")
@@ -84,7 +84,8 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
     done = shell("explain", "app.sql")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(
-        "query pairs: emits inserts at every change\n├─ sharing group: this query alone\n├─ join: hash, algorithm eager"
+        "query pairs: emits inserts at every change\n├─ sharing group: this query alone\n├─ "
+        "join: hash, algorithm eager"
     )
     machines = json.loads(shell("explain", "app.sql", "--json").out)
     assert [entry["query"] for entry in machines] == ["pairs"]
@@ -98,16 +99,25 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
     ("text", "message"),
     [
         (
-            "CREATE STREAM A (k INT, ts TIMESTAMP);\n  CREATE QUERY q AS SELECT nosuch FROM A WINDOW 1 SECOND",
+            (
+                "CREATE STREAM A (k INT, ts TIMESTAMP);\n  CREATE QUERY q AS SELECT nosuch "
+                "FROM A WINDOW 1 SECOND"
+            ),
             "query q, line 2, column 28",
         ),
         ("CREATE QUERY q AS SELECT 1 FROM [bold]x[/bold]", "line 1"),
         (
-            "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND WITH (nosuch = 1)",
+            (
+                "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT k FROM A "
+                "WINDOW 1 SECOND WITH (nosuch = 1)"
+            ),
             "no setting 'nosuch'",
         ),
         (
-            "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY a AS SELECT k FROM A WINDOW 1 SECOND",
+            (
+                "CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY a AS SELECT k FROM A "
+                "WINDOW 1 SECOND"
+            ),
             "line 1, column 40: the name a is taken",
         ),
         (
@@ -124,7 +134,7 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
         (b"\xff\xfe\x00", "cannot read 'bad.sql'"),
     ],
 )
-def test_what_the_engine_would_refuse_check_and_explain_refuse(
+def test_check_and_explain_refuse_what_the_engine_would_refuse(
     shell: Shell, text: str | bytes, message: str
 ) -> None:
     shell.write({"bad.sql": text})
@@ -135,7 +145,7 @@ def test_what_the_engine_would_refuse_check_and_explain_refuse(
         assert done.err.startswith("error: ")
 
 
-def test_files_that_are_not_there(shell: Shell) -> None:
+def test_missing_files_are_reported(shell: Shell) -> None:
     assert "there is no file 'none.sql'. Check the path" in shell("check", "none.sql").err
     (shell.folder / "folder").mkdir()
     for arguments in (
@@ -149,7 +159,7 @@ def test_files_that_are_not_there(shell: Shell) -> None:
         assert shell(*arguments).code == 2
 
 
-def test_golden_scripts_are_run_and_told_one_by_one(shell: Shell) -> None:
+def test_golden_scripts_are_run_and_reported_one_by_one(shell: Shell) -> None:
     shell.write({"good.cqt": GOLDEN.format(7), "bad.cqt": GOLDEN.format(8)})
     assert shell("test", "good.cqt").code == 0
     done = shell("test", "good.cqt", "bad.cqt", "--json")
@@ -179,14 +189,14 @@ def test_settings_for_golden_scripts(shell: Shell) -> None:
     assert "setting expiry cannot be 'never'" in done.err
 
 
-def test_a_script_that_is_no_golden_script_ends_with_2(shell: Shell) -> None:
+def test_a_file_that_is_not_a_golden_script_ends_with_2(shell: Shell) -> None:
     shell.write({"odd.cqt": "frobnicate\n"})
     done = shell("test", "odd.cqt")
     assert done.code in {1, 2}
     assert "frobnicate" in done.out + done.err
 
 
-def test_the_demo_wants_at_least_a_second(shell: Shell) -> None:
+def test_the_demo_needs_at_least_one_second(shell: Shell) -> None:
     assert shell("demo", "--seconds", "0").code == 2
 
 

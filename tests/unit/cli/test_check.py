@@ -1,4 +1,4 @@
-"""``muntin check``: every mistake of a script at once, each with its place, without Spark."""
+"""``muntin check`` reports every mistake of a script at once, with its place, without Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Q = "CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with input, in which the test runs."""
+    """Return a folder with input, in which the test runs."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     (tmp_path / "file").write_text("x", encoding="utf-8")
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(text: str, scope: Scope | None = None) -> list[str]:
-    """The errors of a script as lines."""
+    """Return the errors of a script as lines."""
     return [str(error) for error in ScriptCheck(scope or Scope()).read(text)]
 
 
@@ -46,11 +46,20 @@ SOUND = [
     f"CREATE STREAM A {COLUMNS}; {Q};",
     f"CREATE STREAM A {COLUMNS} WITH (format = 'kafka', subscribe = 'x', slack = '1 second');",
     f"CREATE STREAM A {COLUMNS} WITH (format = 'org.example.Source', anything = 'x');",
-    f"CREATE STREAM A {COLUMNS} WITH (format = 'CSV', PATH = 'in', maxfilespertrigger = 1, header = true);",
-    f"CREATE STREAM A {COLUMNS} WITH (format = 'parquet', path = 'in', reader = 'spark', mergeSchema = true);",
+    (
+        f"CREATE STREAM A {COLUMNS} "
+        "WITH (format = 'CSV', PATH = 'in', maxfilespertrigger = 1, header = true);"
+    ),
+    (
+        f"CREATE STREAM A {COLUMNS} "
+        "WITH (format = 'parquet', path = 'in', reader = 'spark', mergeSchema = true);"
+    ),
     f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere/*.csv');",
     f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 's3a://partition/in');",
-    "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) WITH (format = 'rate', rowsPerSecond = '5');",
+    (
+        "CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) "
+        "WITH (format = 'rate', rowsPerSecond = '5');"
+    ),
     "CREATE TABLE T (k INT, n VARCHAR) WITH (path = 't.csv'); CREATE TABLE U (k INT);",
     "CREATE TABLE T (k BIGINT) WITH (path = 't.parquet', format = 'parquet');",
     f"{A} {Q} WITH (sink = 'parquet', path = 'out/deep');",
@@ -79,10 +88,19 @@ MISTAKES = [
         ["line 1, column 45: stream A has no option 'slak'. Did you mean 'slack'?"],
     ),
     (
-        f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'in',\n  slak = '1 second', maxFilePerTrigger = 1)",
+        (
+            f"CREATE STREAM A {COLUMNS} "
+            "WITH (format = 'csv', path = 'in',\n  slak = '1 second', maxFilePerTrigger = 1)"
+        ),
         [
-            "line 2, column 3: stream A of format 'csv' has no option 'slak'. Did you mean 'slack'?",
-            "line 2, column 22: stream A of format 'csv' has no option 'maxfilepertrigger'. Did you mean 'maxFilesPerTrigger'?",
+            (
+                "line 2, column 3: stream A of format 'csv' has no option 'slak'. Did you mean "
+                "'slack'?"
+            ),
+            (
+                "line 2, column 22: stream A of format 'csv' has no option 'maxfilepertrigger'. "
+                "Did you mean 'maxFilesPerTrigger'?"
+            ),
         ],
     ),
     (
@@ -161,7 +179,10 @@ MISTAKES = [
     (
         f"{A}\n{Q} WITH (sink = 'rate')",
         [
-            "query q, line 2, column 57: the sink of query q has the format 'rate', which can be read"
+            (
+                "query q, line 2, column 57: the sink of query q has the format 'rate', which "
+                "can be read"
+            )
         ],
     ),
     (
@@ -177,9 +198,10 @@ MISTAKES = [
         ["query q, line 2, column 71: the sink of query q cannot make the folder"],
     ),
     (
-        f"{A}\n{Q} WITH (sink = 'csv', path = 'o');\n{Q.replace('q', 'r', 1)} WITH (sink = 'csv', path = './x/../o')".replace(
-            "QUERr", "QUERY"
-        ),
+        (
+            f"{A}\n{Q} WITH (sink = 'csv', path = 'o');\n{Q.replace('q', 'r', 1)} WITH (sink = "
+            "'csv', path = './x/../o')"
+        ).replace("QUERr", "QUERY"),
         ["query r, line 3, column 71: "],
     ),
     (
@@ -246,7 +268,10 @@ CREATE QUERY last AS SELECT k FROM A;
 
 
 def test_a_declaration_with_wrong_options_still_counts_for_what_follows() -> None:
-    text = f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere');\nCREATE QUERY q AS SELECT nosuch FROM A WINDOW 1 SECOND"
+    text = (
+        f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere');\nCREATE QUERY q AS "
+        "SELECT nosuch FROM A WINDOW 1 SECOND"
+    )
     assert [error.split(":")[0] for error in found(text)] == [
         "line 1, column 61",
         "query q, line 2, column 26",
@@ -254,7 +279,10 @@ def test_a_declaration_with_wrong_options_still_counts_for_what_follows() -> Non
 
 
 def test_a_missing_semicolon_spoils_no_later_statement() -> None:
-    text = f"CREATE STREAM A {COLUMNS}\nCREATE STREAM B {COLUMNS};\n{Q};\nCREATE QUERY r AS SELECT k FROM B WINDOW 1 SECOND;"
+    text = (
+        f"CREATE STREAM A {COLUMNS}\nCREATE STREAM B {COLUMNS};\n{Q};\nCREATE QUERY r AS "
+        "SELECT k FROM B WINDOW 1 SECOND;"
+    )
     assert [error.split(":")[0] for error in found(text)] == ["line 2, column 1"]
 
 
@@ -265,10 +293,13 @@ def test_a_missing_semicolon_spoils_no_later_statement() -> None:
         ("CREATE QUERY b AS SELECT 'x FROM B WINDOW 1 SECOND;", 26),
     ],
 )
-def test_after_text_that_cannot_be_cut_into_words_reading_goes_on_behind_the_next_semicolon(
+def test_after_text_that_cannot_be_tokenized_reading_resumes_behind_the_next_semicolon(
     broken: str, column: int
 ) -> None:
-    later = "CREATE QUERY c AS SELECT nosuch FROM A WINDOW 1 SECOND;\nCREATE QUERY d AS SELECT k FROM B WINDOW 1 SECOND;"
+    later = (
+        "CREATE QUERY c AS SELECT nosuch FROM A WINDOW 1 SECOND;\nCREATE QUERY d AS SELECT k "
+        "FROM B WINDOW 1 SECOND;"
+    )
     text = f"CREATE STREAM A {COLUMNS};\n{broken}\n{later}"
     errors = [error.split(":")[0] for error in found(text)]
     assert errors[0] == f"line 2, column {column}"
@@ -285,7 +316,10 @@ def test_semicolons_in_quotes_and_comments_end_nothing() -> None:
 
 
 def test_explain_looks_at_no_files_and_a_run_needs_sources() -> None:
-    text = f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere'); CREATE TABLE T (k INT) WITH (path = 'no.csv');"
+    text = (
+        f"CREATE STREAM A {COLUMNS} WITH (format = 'csv', path = 'nowhere'); "
+        "CREATE TABLE T (k INT) WITH (path = 'no.csv');"
+    )
     assert found(text, Scope(files=False)) == []
     assert len(found(text)) == 2
     assert found(f"CREATE STREAM A {COLUMNS};\n{Q}", Scope(on_spark=True))[0].startswith(
@@ -320,7 +354,10 @@ _PIECES = st.sampled_from(
         "CREATE STREAM A",
         "CREATE TABLE T (k INT)",
         Q,
-        "CREATE QUERY r AS SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND WITH (sink = 'csv')",
+        (
+            "CREATE QUERY r AS SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND "
+            "WITH (sink = 'csv')"
+        ),
         "CREATE QUERY s AS SELECT k, COUNT(*) AS n FROM C GROUP BY k WINDOW 1 SECOND",
         "DROP QUERY q",
         "DROP STREAM IF EXISTS A",
@@ -341,7 +378,7 @@ _PIECES = st.sampled_from(
 
 
 def _raised(script: str) -> str | None:
-    """What the engine says about a script."""
+    """Return the error that the engine raises for a script."""
     try:
         muntin.Engine().execute(script)
     except SqlError as error:
@@ -363,7 +400,7 @@ def test_a_check_agrees_with_the_engine_on_whether_and_where_the_first_error_is(
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command where no Java is to be found."""
+    """Run a command on a machine without Java."""
     code = [sys.executable, "-c", "from muntin.cli import main; main()", *arguments]
     environment = {
         **os.environ,
@@ -387,13 +424,13 @@ def test_the_command_prints_all_errors_or_a_list_of_them_and_needs_no_spark(fold
     )
     machines = command("check", "app.sql", "--json")
     assert machines.returncode == 2
-    told = json.loads(machines.stdout)
-    assert [(one["line"], one["column"], one["query"]) for one in told["errors"]] == [
+    reported = json.loads(machines.stdout)
+    assert [(one["line"], one["column"], one["query"]) for one in reported["errors"]] == [
         (2, 1, None),
         (3, 57, "q"),
     ]
-    assert told["errors"][1]["error"] == "the csv sink of query q has no path"
-    assert told["queries"] == ["q"]
+    assert reported["errors"][1]["error"] == "the csv sink of query q has no path"
+    assert reported["queries"] == ["q"]
 
 
 def test_scripts_are_confined_on_the_command_line(folder: Path) -> None:
@@ -421,7 +458,8 @@ def test_the_engine_stops_at_the_first_error() -> None:
         SqlError, match=r"line 2, column 46: stream B has no option 'slak'\. Did you mean 'slack'\?"
     ):
         engine.execute(
-            f"CREATE STREAM A {COLUMNS};\n CREATE STREAM B {COLUMNS} WITH (slak = '1 second');\n CREATE STREAM C {COLUMNS};"
+            f"CREATE STREAM A {COLUMNS};\n CREATE STREAM B {COLUMNS} "
+            f"WITH (slak = '1 second');\n CREATE STREAM C {COLUMNS};"
         )
     with pytest.raises(SqlError, match="unknown format 'parquett'"):
         engine.execute(f"CREATE STREAM D {COLUMNS} WITH (format = 'parquett', path = 'in')")

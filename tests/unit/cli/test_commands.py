@@ -1,4 +1,4 @@
-"""The command line: exit codes, what goes where, JSON."""
+"""The command line: exit codes, output streams, JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def test_check_and_explain_a_good_script(script: Path) -> None:
     [
         ("CREATE QUERY q AS SELECT k FROM Nosuch WINDOW 1 SECOND;", "query q, line 1, column 33"),
         (
-            'CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT "[/x]" FROM A WINDOW 1 SECOND;',
+            (
+                'CREATE STREAM A (k INT, ts TIMESTAMP); CREATE QUERY q AS SELECT "[/x]" FROM A '
+                "WINDOW 1 SECOND;"
+            ),
             "no column '[/x]'",
         ),
         ("SET speed = 5;", "there is no setting 'speed'"),
@@ -75,7 +78,10 @@ def test_missing_files_and_unknown_commands_end_with_2(tmp_path: Path) -> None:
 
 def test_golden_scripts_end_with_1_when_a_check_fails(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.cqt", tmp_path / "bad.cqt"
-    text = "# about: one row\nstream A (k int)\nquery q: SELECT k FROM A WINDOW 1 SECOND\nfeed A\n1  7\nadvance 1\nout q\n+ 1  {}\n"
+    text = (
+        "# about: one row\nstream A (k int)\nquery q: SELECT k FROM A WINDOW 1 SECOND\nfeed A\n"
+        "1  7\nadvance 1\nout q\n+ 1  {}\n"
+    )
     good.write_text(text.format(7), encoding="utf-8")
     bad.write_text(text.format(8), encoding="utf-8")
     passed = muntin("test", good)
@@ -85,5 +91,5 @@ def test_golden_scripts_end_with_1_when_a_check_fails(tmp_path: Path) -> None:
     assert "bad.cqt:7" in failed.stdout
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     assert muntin("--version").stdout.startswith("muntin 0.")

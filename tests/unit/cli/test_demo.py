@@ -12,7 +12,7 @@ import muntin
 from muntin.cli.demo import QUERIES, SPEED, STREAMS, ReadingsWriter, Recent
 
 
-def test_readings_go_on_without_gaps_beyond_the_point_where_they_repeat(tmp_path: Path) -> None:
+def test_readings_continue_without_gaps_beyond_the_point_where_they_repeat(tmp_path: Path) -> None:
     for stream in ("Temperature", "Humidity"):
         (tmp_path / stream).mkdir()
     feed = ReadingsWriter(tmp_path, 40)

@@ -1,4 +1,4 @@
-"""What a run looks like: rates, lag, lines and JSON from made-up progress."""
+"""The progress display of a run: rates, lag, lines and JSON from made-up progress."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_rates_are_those_of_the_last_seconds() -> None:
     assert not view.take(None, 10.0)
 
 
-def test_a_line_tells_of_the_last_batch() -> None:
+def test_a_line_describes_the_last_batch() -> None:
     view = View(now)
     assert view.line() == "Spark is starting"
     view.take(progress(0, 1000, watermark=None), 0.0)
@@ -85,7 +85,7 @@ def test_a_line_tells_of_the_last_batch() -> None:
     ],
     ids=["live", "replay", "old-files", "ahead-of-the-clock"],
 )
-def test_lag_is_told_by_the_clock_or_else_by_the_newest_row(
+def test_lag_is_measured_by_the_clock_or_else_by_the_newest_row(
     watermark: str, clock: Callable[[], float] | None, said: str
 ) -> None:
     view = View(clock)
@@ -129,14 +129,14 @@ def shown(view: View, width: int) -> list[str]:
 
 def test_the_panel_has_response_times_of_the_last_batch_and_what_subscribers_miss() -> None:
     view = View(now)
-    told = progress(
+    reported = progress(
         0,
         123_456_789,
         response={**NOTHING, "mean": 0.0124, "p95": 0.25, "max": 3.0},
         subscriber={"rows_left_out": 1200, "failures": 2, "last_failure": "OSError: no space left"},
         unsent=31,
     )
-    view.take(told, 0.0)
+    view.take(reported, 0.0)
     head, row, *_, unsent, slow, failed = shown(view, 100)
     assert len(head) <= 100
     assert row.split() == [
@@ -160,7 +160,7 @@ def test_the_panel_has_response_times_of_the_last_batch_and_what_subscribers_mis
     assert failed.rstrip() == "a subscriber of q has failed 2 times: OSError: no space left"
 
 
-def test_without_a_terminal_lines_are_few_and_the_last_is_told(
+def test_without_a_terminal_lines_are_few_and_the_last_is_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     screen = Screen(View(now), pause=3600)

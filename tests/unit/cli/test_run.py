@@ -1,4 +1,4 @@
-"""``muntin run`` without Spark: what is refused before it starts, exit codes, how an engine is watched."""
+"""``muntin run`` without Spark: refusals before the start, exit codes, monitoring of an engine."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.exchange.deployment import Deployment
 
 SOURCE = "WITH (format = 'json', path = '.')"
-SCRIPT = f"CREATE STREAM A (k INT, ts TIMESTAMP) {SOURCE}; CREATE QUERY q AS SELECT k FROM A WINDOW 1 SECOND;"
+SCRIPT = (
+    f"CREATE STREAM A (k INT, ts TIMESTAMP) {SOURCE}; CREATE QUERY q AS SELECT k FROM A "
+    "WINDOW 1 SECOND;"
+)
 
 
 class Engine:
-    """Stands in for an engine on Spark; ``process_available`` and ``await_termination`` do what they are given."""
+    """A stand-in for SparkEngine whose waiting methods run given functions."""
 
     def __init__(self, wait: Callable[[], object]) -> None:
         self.sinks = SimpleNamespace(default=None, as_json=False, most=20)
@@ -165,7 +168,10 @@ def test_an_interrupt_ends_a_run(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-SAVED = "Stopped after batch 7. Everything up to it is saved in state: run the same command again to resume."
+SAVED = (
+    "Stopped after batch 7. Everything up to it is saved in state: run the same command again "
+    "to resume."
+)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +222,10 @@ def test_ctrl_c_while_java_starts_ends_without_a_traceback(
     assert run([str(script), *arguments], monkeypatch) == code
     said = capsys.readouterr().err.splitlines()
     assert said[1:] == [
-        "Stopped before the first batch was complete. Nothing is kept to resume from; --checkpoint DIR keeps it."
+        (
+            "Stopped before the first batch was complete. Nothing is kept to resume from; "
+            "--checkpoint DIR keeps it."
+        )
     ]
 
 
@@ -229,14 +238,14 @@ def test_until_processes_the_input_and_then_advances_time(
     assert engine.ran == [SCRIPT, "until 2026-01-31 12:00:00", "stop"]
 
 
-def test_what_made_an_engine_fail_is_raised_after_it_was_stopped() -> None:
+def test_the_failure_of_an_engine_is_raised_after_it_was_stopped() -> None:
     engine = Engine(fail(RunError("no more disk")))
     with stopping() as stop, pytest.raises(RunError, match="no more disk"):
         watch(cast("Any", engine), Screen(View()), stop, engine.process_available)
     assert engine.ran == ["stop"]
 
 
-def test_a_checkpoint_of_another_program_is_wrong_input_and_no_failure(
+def test_a_checkpoint_of_another_deployment_is_wrong_input_and_no_failure(
     script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkpoint = Checkpoint(script.parent / "state")
@@ -253,7 +262,7 @@ def test_a_checkpoint_of_another_program_is_wrong_input_and_no_failure(
     assert "was made with 2 partitions, not 3" in " ".join(capsys.readouterr().err.split())
 
 
-def test_the_log_takes_what_is_told_during_the_run_and_keeps_what_was_there(
+def test_the_log_gets_the_messages_of_the_run_and_keeps_earlier_ones(
     script: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Engine(lambda: logging.getLogger("muntin.spark").info("batch %d", 7))
@@ -267,7 +276,9 @@ def test_the_log_takes_what_is_told_during_the_run_and_keeps_what_was_there(
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO batch 7", line)
 
 
-def test_the_engine_gets_the_heartbeat(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_heartbeat_option_is_passed_to_the_engine(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: dict[str, object] = {}
 
     def made(*_: object, **options: object) -> Engine:
@@ -279,7 +290,7 @@ def test_the_engine_gets_the_heartbeat(script: Path, monkeypatch: pytest.MonkeyP
     assert given["heartbeat"] == "10 seconds"
 
 
-def test_without_a_log_failures_are_told_once(
+def test_without_a_log_failures_are_reported_once(
     script: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def wait() -> None:
@@ -289,6 +300,6 @@ def test_without_a_log_failures_are_told_once(
     monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: Engine(wait), raising=False)
     monkeypatch.setattr(
         logging.getLogger(), "handlers", []
-    )  # those of pytest; a process of its own has none
+    )  # those of pytest; a separate process has none
     assert run([str(script), "--once"], monkeypatch) == 1
     assert capfd.readouterr().err.count("no more disk") == 1

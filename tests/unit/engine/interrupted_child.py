@@ -1,4 +1,4 @@
-"""A program that is interrupted at random moments; prints what became of it as JSON.
+"""A program that is interrupted at random moments and prints the outcome as JSON.
 
 Run as ``python interrupted_child.py MODE MOMENTS SEED``; MODE is ``calls`` or ``live``.
 """
@@ -68,7 +68,7 @@ class Program:
         return int(self.engine.stats()["streams"][stream]["rows_in"])  # type: ignore[index]
 
     def push(self) -> None:
-        """Push the rows that the engine has not got yet, up to those of the next round."""
+        """Push the rows that the engine does not have yet, up to those of the next round."""
         self.round = max(self.rows_in("A") // 4, self.rows_in("B") // 4)
         if self.rows_in("A") == self.rows_in("B"):
             self.round += 1
@@ -117,7 +117,7 @@ class Program:
 
 
 def differences(program: Program) -> list[str]:
-    """How the results differ from those of an engine that got the same rows undisturbed."""
+    """Return how the results differ from those of an engine that was not interrupted."""
     count = min(program.rows_in(name) for name in "AB")
     other = muntin.Engine()
     declare(other)
@@ -134,7 +134,8 @@ def differences(program: Program) -> list[str]:
         want = Counter(map(str, other.handle(name).poll().to_pylist()))
         if have != want:
             found.append(
-                f"{name}: missing {list((want - have).items())[:3]}, surplus {list((have - want).items())[:3]}"
+                f"{name}: missing {list((want - have).items())[:3]}, surplus "
+                f"{list((have - want).items())[:3]}"
             )
     return found
 

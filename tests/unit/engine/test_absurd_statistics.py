@@ -1,4 +1,4 @@
-"""Statistics that are declared and make no sense: queries are planned, run, and the data overrule them."""
+"""Declared statistics that make no sense: queries are planned and run; the data overrule them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import pytest
 
 import muntin
 
-THREE = "SELECT A.k, A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 1 SECOND"
+THREE = (
+    "SELECT A.k, A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+    "WINDOW 1 SECOND"
+)
 NUMBERS = ("1e-300", "1", "1e300")
 
 
@@ -66,11 +69,11 @@ def test_what_the_data_contradict_is_in_the_stats() -> None:
         stats["hints_overruled"][0]
         == "rate of stream A: declared 1e+300, measured 250, which counts"
     )
-    told = re.fullmatch(
+    reported = re.fullmatch(
         r"distinct of stream A: declared 1, measured ([\d.]+), which counts",
         stats["hints_overruled"][1],
     )
-    assert told
-    assert float(told[1]) == pytest.approx(60, rel=0.1)
+    assert reported
+    assert float(reported[1]) == pytest.approx(60, rel=0.1)
     _, honest = run(", rate = 250, distinct = 60")
     assert honest["hints_overruled"] == []

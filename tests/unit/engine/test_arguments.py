@@ -1,4 +1,4 @@
-"""Whatever is passed to a public method, the answer is a MuntinError or success, never a raw exception."""
+"""Any argument of a public method leads to success or a MuntinError, never to another exception."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from muntin.errors import InputError, MuntinError, SqlError
 SQL = "SELECT k FROM A WINDOW 1 MINUTE"
 COLUMNS = {"k": "BIGINT", "ts": "TIMESTAMP"}
 NONSENSE: list[Any] = [
-    None, 1, 1.5, True, b"x", object(), [], ["a"], {}, {"a": 1}, (), len, "", "  ", "\x00", "\ud800", pa.table({"a": [1]}), float("nan"),
-    -1, 10**30, {1: 2}, {"a": None}, [None], [[1]], set(), type, pa.schema([("a", pa.int64())]), pa.int64(),
+    None, 1, 1.5, True, b"x", object(), [], ["a"], {}, {"a": 1}, (), len, "", "  ", "\x00",
+    "\ud800", pa.table({"a": [1]}), float("nan"),
+    -1, 10**30, {1: 2}, {"a": None}, [None], [[1]], set(), type, pa.schema([("a", pa.int64())]),
+    pa.int64(),
 ]  # fmt: skip
 CALLS: dict[str, Callable[[Engine, Any], object]] = {
     "query": lambda engine, value: engine.query(value),
@@ -123,7 +125,10 @@ def test_arrow_schemas_with_unions_are_refused() -> None:
 def test_expressions_whose_values_cannot_be_kept_are_refused(sql: str) -> None:
     with pytest.raises(
         SqlError,
-        match=r"line 1, column \d+: the expression .* has type (UNION|BIGNUM), which is not supported",
+        match=(
+            r"line 1, column \d+: the expression .* has type (UNION|BIGNUM), which is not "
+            r"supported"
+        ),
     ):
         make_engine().query(sql)
 

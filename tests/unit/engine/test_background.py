@@ -1,4 +1,4 @@
-"""An engine that runs by itself: rows while it works, subscribers of all kinds, queries that come and go."""
+"""An engine in a background thread: input while it works, subscribers, changes of queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WINDOWS = (1, 5, 15, 30, 60)
 
 
 def rows(count: int, seed: int, keys: int = 50, first: int = 0) -> pa.Table:
-    """Rows of a stream, a thousand in a second."""
+    """Return rows of a stream, a thousand per second."""
     drawn = np.random.default_rng(seed)
     times = pa.array(first + np.arange(count, dtype=np.int64) * 1_000).cast(pa.timestamp("us"))
     return pa.table({"k": drawn.integers(0, keys, count), "v": np.arange(count), "ts": times})
@@ -45,7 +45,7 @@ def engine() -> Iterator[muntin.Engine]:
 
 
 class Collector:
-    """Keeps what it is called with."""
+    """A subscriber that keeps its calls."""
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
@@ -91,7 +91,7 @@ def test_without_subscribers_results_are_there_for_poll(engine: muntin.Engine) -
 
 
 def test_a_small_window_is_served_before_a_large_one(engine: muntin.Engine) -> None:
-    """A burst with much work for the largest window: most results of the smallest are out before the first half of it."""
+    """In a burst, most results of the smallest window come before half of the large one's work."""
     order: list[int] = []
     for window in (1, 600):
         engine.query(sql(window), name=f"q{window}").subscribe(
@@ -111,7 +111,7 @@ def test_a_small_window_is_served_before_a_large_one(engine: muntin.Engine) -> N
 
 
 def test_rows_are_taken_within_a_few_turns_while_it_works(engine: muntin.Engine) -> None:
-    """A push waits for one turn of work, not for the work: with a second of it at hand, the longest of many is far shorter."""
+    """A push waits for one turn of work, not for all of the work, which takes a second."""
     for window in (1, 600):
         engine.query(sql(window), name=f"q{window}").subscribe(Collector())
     engine.start()
@@ -128,7 +128,7 @@ def test_rows_are_taken_within_a_few_turns_while_it_works(engine: muntin.Engine)
     assert np.median(waits) < max(left / 20, 0.05)
 
 
-def test_a_subscriber_that_fails_is_reported_and_the_others_go_on(
+def test_a_subscriber_that_fails_is_reported_and_the_others_continue(
     engine: muntin.Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(batch: pa.RecordBatch) -> None:
@@ -144,17 +144,17 @@ def test_a_subscriber_that_fails_is_reported_and_the_others_go_on(
         engine.push("B", rows(1_000, 2))
         assert engine.settle(60)
     assert sum(len(batch) for batch in good.batches) == query.stats()["rows_out"]
-    told = query.stats()["subscribers"]
-    assert isinstance(told, list)
-    assert told[0]["failures"] > 0
-    assert told[0]["last_failure"] == "ValueError: cannot take True"
-    assert told[1]["failures"] == 0
+    reported = query.stats()["subscribers"]
+    assert isinstance(reported, list)
+    assert reported[0]["failures"] > 0
+    assert reported[0]["last_failure"] == "ValueError: cannot take True"
+    assert reported[1]["failures"] == 0
     assert [record.getMessage() for record in caplog.records] == [
         "a subscriber of query q failed; the run continues"
     ]
 
 
-def test_a_subscriber_that_blocks_holds_up_nobody(engine: muntin.Engine) -> None:
+def test_a_blocking_subscriber_delays_no_other(engine: muntin.Engine) -> None:
     go_on = threading.Event()
     query = engine.query(sql(5), name="q")
     slow, good = [], Collector()
@@ -173,13 +173,15 @@ def test_a_subscriber_that_blocks_holds_up_nobody(engine: muntin.Engine) -> None
         time.sleep(0.01)
     go_on.set()
     assert engine.settle(60)
-    told = query.stats()["subscribers"]
-    assert isinstance(told, list)
-    assert told[0]["rows_left_out"] > 0
+    reported = query.stats()["subscribers"]
+    assert isinstance(reported, list)
+    assert reported[0]["rows_left_out"] > 0
     assert (
-        told[0]["rows"] + told[0]["rows_left_out"] == told[1]["rows"] == query.stats()["rows_out"]
+        reported[0]["rows"] + reported[0]["rows_left_out"]
+        == reported[1]["rows"]
+        == query.stats()["rows_out"]
     )
-    assert sum(slow) == told[0]["rows"]
+    assert sum(slow) == reported[0]["rows"]
 
 
 def test_a_cancelled_subscriber_is_called_no_more(engine: muntin.Engine) -> None:
@@ -194,7 +196,7 @@ def test_a_cancelled_subscriber_is_called_no_more(engine: muntin.Engine) -> None
     assert not collector.batches
 
 
-def test_queries_come_and_go_while_it_works(engine: muntin.Engine) -> None:
+def test_queries_are_added_and_dropped_while_it_works(engine: muntin.Engine) -> None:
     collectors = {window: Collector() for window in (5, 60, 600)}
     engine.query(sql(5), name="q5").subscribe(collectors[5])
     engine.start()
@@ -221,7 +223,7 @@ def test_queries_come_and_go_while_it_works(engine: muntin.Engine) -> None:
     assert times[600].max() < 4 * SECOND <= times[60].max()
 
 
-def test_what_a_new_query_finds_does_not_depend_on_how_far_the_thread_is() -> None:
+def test_the_rows_a_new_query_finds_do_not_depend_on_the_progress_of_the_thread() -> None:
     def found(*, live: bool) -> int:
         engine = made()
         if live:
@@ -238,7 +240,7 @@ def test_what_a_new_query_finds_does_not_depend_on_how_far_the_thread_is() -> No
         engine.stop()
         return int(query.poll().num_rows)
 
-    # Before queries were added only after that was let go, half of them found it.
+    # Half of the queries would find it if they were added before it was released.
     assert {found(live=True) for _ in range(30)} == {found(live=False)}
 
 
@@ -251,7 +253,7 @@ def test_starting_twice_is_refused_and_stopping_twice_is_fine(engine: muntin.Eng
     engine.start()
 
 
-def test_what_is_no_function_cannot_subscribe(engine: muntin.Engine) -> None:
+def test_only_functions_can_subscribe(engine: muntin.Engine) -> None:
     query = engine.query(sql(5), name="q")
     with pytest.raises(InputError, match="a subscriber of query q cannot be 7"):
         query.subscribe(7)  # type: ignore[arg-type]
@@ -259,7 +261,7 @@ def test_what_is_no_function_cannot_subscribe(engine: muntin.Engine) -> None:
         query.subscribe(Collector(), buffer=0)
 
 
-def test_a_failure_of_the_work_is_told_to_whoever_comes_next(
+def test_a_failure_of_the_work_is_raised_by_the_next_call(
     engine: muntin.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.query(sql(5))
@@ -278,7 +280,7 @@ def test_a_failure_of_the_work_is_told_to_whoever_comes_next(
         engine.stop()
 
 
-def test_memory_is_given_back_when_rows_have_passed(engine: muntin.Engine) -> None:
+def test_memory_is_released_when_rows_have_expired(engine: muntin.Engine) -> None:
     engine.query(sql(1), name="q1").subscribe(Collector())
     engine.query(sql(2), name="q2").subscribe(Collector())
     engine.start()

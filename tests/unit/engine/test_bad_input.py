@@ -1,4 +1,4 @@
-"""Input at the edge of what has a meaning: a clear error or a defined result, and nothing else is disturbed."""
+"""Input at the limits: a clear error or a defined result, without effect on anything else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class World:
         self.step()
 
     def step(self) -> None:
-        """A row on both sides, after all that came before."""
+        """Push a row on both sides, after all earlier rows."""
         self._time += SECOND
         for name in "AB":
             self.engine.push(name, [(self._time, 0.5, f"{name}{self._time}", self._time)])
@@ -41,7 +41,7 @@ class World:
         self._expected.append((f"A{self._time}", f"B{self._time}"))
 
     def push(self, stream: str, *rows: tuple[Any, Any, Any]) -> None:
-        """Rows of (k, x, s), each an instant later than all before."""
+        """Push rows of (k, x, s), each an instant later than all earlier rows."""
         for row in rows:
             self._time += SECOND
             self.engine.push(stream, [(*row, self._time)])
@@ -68,7 +68,7 @@ def values(q: muntin.StandingQuery, column: str = "r") -> list[Any]:
     return found
 
 
-# -- expressions that fail on a row ------------------------------------------------------------------
+# -- expressions that fail on a row ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -126,16 +126,17 @@ def test_failures_are_counted_and_the_last_reason_is_kept(world: World) -> None:
     assert "Overflow" in str(q.stats()["last_expression_failure"])
 
 
-def test_changes_take_back_what_a_failing_expression_gave(world: World) -> None:
+def test_changes_retract_the_values_of_a_failing_expression(world: World) -> None:
     q = world.engine.query("SELECT k + 1 AS r FROM A [ROWS 1] EMIT CHANGES")
     world.push("A", (EDGE, 0.0, ""), (5, 0.0, ""), (EDGE, 0.0, ""))
     changes = q.poll()
-    assert list(zip(changes.column("_op").to_pylist(), changes.column("r").to_pylist(), strict=True)) == [
+    operations, values = changes.column("_op").to_pylist(), changes.column("r").to_pylist()
+    assert list(zip(operations, values, strict=True)) == [
         ("+", None), ("-", None), ("+", 6), ("-", 6), ("+", None),
     ]  # fmt: skip
 
 
-# -- values at the edge --------------------------------------------------------------------------------
+# -- values at the edge ----------------------------------------------------------------------------
 
 
 def test_keys_at_the_edge_of_64_bits_join_themselves_only(world: World) -> None:
@@ -156,7 +157,8 @@ def test_keys_at_the_edge_of_64_bits_join_themselves_only(world: World) -> None:
 
 def test_nan_equals_nan_infinity_is_a_value_and_zero_has_no_sign(world: World) -> None:
     q = world.engine.query(
-        "SELECT A.s AS r, B.s AS t FROM A, B WHERE A.x = B.x AND A.k IS NULL AND B.k IS NULL WINDOW 1 HOUR"
+        "SELECT A.s AS r, B.s AS t FROM A, B "
+        "WHERE A.x = B.x AND A.k IS NULL AND B.k IS NULL WINDOW 1 HOUR"
     )
     numbers = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "zero": 0.0}
     world.push("A", *((None, number, name) for name, number in numbers.items()))
@@ -182,7 +184,8 @@ def test_times_far_outside_the_calendar_are_times(time: int) -> None:
     engine = muntin.Engine()
     engine.stream("A", {"k": "int", "ts": "timestamp"})
     q = engine.query(
-        "SELECT a.k FROM A a [RANGE 52000 WEEKS], A b [RANGE 1 MICROSECOND] WHERE a.k = b.k EMIT CHANGES"
+        "SELECT a.k FROM A a [RANGE 52000 WEEKS], A b [RANGE 1 MICROSECOND] WHERE a.k = b.k "
+        "EMIT CHANGES"
     )
     engine.push("A", [(1, time), (1, time)])
     engine.advance(time)
@@ -207,10 +210,10 @@ def test_zoned_columns_keep_instants() -> None:
     assert polled.column("_ts").cast(pa.int64()).to_pylist() == [5 * SECOND, 6 * SECOND]
 
 
-# -- what a refused push leaves ------------------------------------------------------------------------
+# -- what a refused push leaves --------------------------------------------------------------------
 
 
-def test_a_refused_push_leaves_waiting_rows_and_the_clock_alone() -> None:
+def test_a_refused_push_does_not_affect_waiting_rows_and_the_clock() -> None:
     engine = muntin.Engine()
     for name in "AB":
         engine.stream(name, COLUMNS, time="ts", slack="5 seconds")
@@ -233,7 +236,10 @@ def test_a_refused_query_leaves_no_trace(world: World) -> None:
     for sql in (
         "SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND WITH (join = 'hash')",
         "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND WITH (order = 'A, C')",
-        "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND WITH (algorithm = 'lazy', expiry = 'all')",
+        (
+            "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND "
+            "WITH (algorithm = 'lazy', expiry = 'all')"
+        ),
     ):
         with pytest.raises(muntin.SettingError, match=r"query bad|not in FROM|cannot expire"):
             world.engine.query(sql, name="bad")
@@ -295,7 +301,7 @@ def test_no_query_reaches_a_file_or_the_system(world: World, tmp_path: Path, sql
         ("SET expiry_interval = 'soon'", "setting expiry_interval cannot be 'soon'"),
     ],
 )
-def test_statements_that_clash_with_what_is_there(
+def test_statements_that_conflict_with_existing_names_are_refused(
     world: World, statement: str, message: str
 ) -> None:
     before = world.engine.stats()["streams"]

@@ -1,4 +1,4 @@
-"""Bad input: a clear answer, nothing taken of it, and an engine that goes on as if it had not happened."""
+"""Bad input gets a clear error, none of it is accepted, and the engine is unaffected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def engine() -> muntin.Engine:
 
 
 def assert_goes_on(engine: muntin.Engine) -> None:
-    """What was pushed before is still there, nothing else is, and new rows join."""
+    """Check that only the rows pushed before are there and that new rows join."""
     engine.push("B", [(1, 2.5, "y", 2 * SECOND), (9, 0.0, "z", 3 * SECOND)])
     engine.advance(5 * SECOND)
     pairs = next(query for query in engine.queries() if query.name == "pairs")
@@ -82,7 +82,7 @@ def assert_goes_on(engine: muntin.Engine) -> None:
         ),
     ],
 )
-def test_rows_that_do_not_fit_are_refused_whole(
+def test_a_push_with_rows_that_do_not_fit_is_refused_completely(
     engine: muntin.Engine, rows: Any, message: str
 ) -> None:
     with pytest.raises(muntin.InputError, match=message):
@@ -159,7 +159,7 @@ def test_advance_needs_an_instant(engine: muntin.Engine, to: Any) -> None:
     assert_goes_on(engine)
 
 
-def test_unknown_names_are_told_with_what_there_is(engine: muntin.Engine) -> None:
+def test_unknown_names_are_reported_with_the_known_ones(engine: muntin.Engine) -> None:
     with pytest.raises(muntin.CatalogError, match=r"there is no stream 'Aa'\. Did you mean 'A'"):
         engine.push("Aa", [])
     with pytest.raises(muntin.InputError, match="the name of a stream must be text, not NoneType"):
@@ -216,7 +216,8 @@ def test_integers_at_the_edge_of_64_bits_join_and_overflow_to_null() -> None:
     for name in "AB":
         engine.stream(name, {"k": "bigint", "ts": "timestamp"}, time="ts")
     q = engine.query(
-        "SELECT A.k, A.k + 1 AS more, 10 // (A.k + B.k) AS share FROM A, B WHERE A.k = B.k WINDOW 1 MINUTE"
+        "SELECT A.k, A.k + 1 AS more, 10 // (A.k + B.k) AS share FROM A, B WHERE A.k = B.k "
+        "WINDOW 1 MINUTE"
     )
     for name in "AB":
         engine.push(name, [(EDGE, 0), (-EDGE - 1, 1), (0, 2), (5, 3)])
@@ -247,11 +248,12 @@ def test_names_may_be_unicode_and_times_of_any_kind() -> None:
     assert q.poll().column("値").to_pylist() == [1, 2, 3]
 
 
-def test_windows_far_larger_than_anything_cost_nothing_in_advance() -> None:
+def test_huge_windows_allocate_nothing_in_advance() -> None:
     engine = muntin.Engine(window_memory="4000000000 GB")
     engine.stream("A", {"k": "bigint", "ts": "timestamp"}, time="ts")
     q = engine.query(
-        "SELECT a.k FROM A a [ROWS 1000000000000], A b [PARTITION BY k ROWS 1000000000000] WHERE a.k = b.k"
+        "SELECT a.k FROM A a [ROWS 1000000000000], A b [PARTITION BY k ROWS 1000000000000] "
+        "WHERE a.k = b.k"
     )
     engine.push("A", [(1, 0), (1, 1)])
     engine.advance(1)

@@ -1,4 +1,4 @@
-"""Every kind of value into every type of column: DuckDB's CAST gives the same, or there is a clear error."""
+"""Every kind of value converts to every column type as DuckDB's CAST does, or fails clearly."""
 
 # ruff: noqa: DTZ001 - times without a zone are what is tested
 
@@ -28,46 +28,61 @@ from muntin.sql.types import arrow_type, build_schema
 EAST = timezone(timedelta(hours=2))
 TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ")
 NUMBERS = (
-    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT",
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+    "HUGEINT",
     "FLOAT", "DOUBLE", "DECIMAL(4, 1)", "DECIMAL(18, 3)", "DECIMAL(38, 0)",
 )  # fmt: skip
 TYPES = (
     "BOOLEAN", *NUMBERS, "VARCHAR", "BLOB", "DATE", "TIME", "TIME_NS", *TIMESTAMPS, "INTERVAL",
-    "INTEGER[]", "INTEGER[2]", "TIMESTAMP_S[]", "STRUCT(a INTEGER, b TIMESTAMP_MS)", "MAP(VARCHAR, INTEGER)",
+    "INTEGER[]", "INTEGER[2]", "TIMESTAMP_S[]", "STRUCT(a INTEGER, b TIMESTAMP_MS)",
+    "MAP(VARCHAR, INTEGER)",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
     None, True, False, np.True_,
-    0, 1, -1, 5, 128, 300, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, -(2**63), 10**20, 10**38, 10**80,
+    0, 1, -1, 5, 128, 300, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, -(2**63), 10**20, 10**38,
+    10**80,
     np.int8(5), np.int64(2**40), np.uint64(2**63 + 1),
-    1.0, 1.5, 2.5, -0.0, 0.1, 1e10, 1e20, 1e300, math.nan, math.inf, -math.inf, np.float32(1.1), np.float64(1.5),
-    Decimal(1), Decimal("1.5"), Decimal("1.25"), Decimal("99999.9"), Decimal("1e50"), Decimal("1e-5"), Decimal("1e400"),
-    Decimal(12345678901234567890), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("-Infinity"),
-    "0x10", "1e3", "inf", "NaN", "1_000", "+5", "007", "-0", "1e400", "1.25", "99999", "-1", "f", "0", "1e-400", "0.1", "16777217",
-    "1", "1.5", "abc", "true", "", " 7 ", "12:30:00", "2026-01-01", "1 day", "[1, 2]", np.str_("abc"), "\ud800",
-    "2026-01-01 00:00:05", "2026-01-01T00:00:05.123", "2026-01-01 00:00:05.123456", "2026-01-01 00:00:05.123456789",
+    1.0, 1.5, 2.5, -0.0, 0.1, 1e10, 1e20, 1e300, math.nan, math.inf, -math.inf, np.float32(1.1),
+    np.float64(1.5),
+    Decimal(1), Decimal("1.5"), Decimal("1.25"), Decimal("99999.9"), Decimal("1e50"),
+    Decimal("1e-5"), Decimal("1e400"),
+    Decimal(12345678901234567890), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"),
+    Decimal("-Infinity"),
+    "0x10", "1e3", "inf", "NaN", "1_000", "+5", "007", "-0", "1e400", "1.25", "99999", "-1", "f",
+    "0", "1e-400", "0.1", "16777217",
+    "1", "1.5", "abc", "true", "", " 7 ", "12:30:00", "2026-01-01", "1 day", "[1, 2]",
+    np.str_("abc"), "\ud800",
+    "2026-01-01 00:00:05", "2026-01-01T00:00:05.123", "2026-01-01 00:00:05.123456",
+    "2026-01-01 00:00:05.123456789",
     b"1", b"abc", b"\xff", bytearray(b"ab"), memoryview(b"ab"), np.bytes_(b"ab"), UUID(int=5),
     datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 5), datetime(2026, 1, 1, 0, 0, 5, 123000),
-    datetime(2026, 1, 1, 0, 0, 5, 123456), datetime(2026, 1, 1, 0, 0, 5, tzinfo=EAST), datetime(1600, 1, 1), datetime(9999, 12, 31, 23),
+    datetime(2026, 1, 1, 0, 0, 5, 123456), datetime(2026, 1, 1, 0, 0, 5, tzinfo=EAST),
+    datetime(1600, 1, 1), datetime(9999, 12, 31, 23),
     date(2026, 1, 1), date(1, 1, 1), time(12, 30), time(12, 30, 0, 5), time(12, 30, tzinfo=EAST),
     timedelta(seconds=5), timedelta(days=40, microseconds=3),
-    pd.Timestamp("2026-01-01 00:00:05.123456"), pd.Timestamp("2026-01-01", tz="Europe/Berlin"), pd.NaT, pd.NA,
+    pd.Timestamp("2026-01-01 00:00:05.123456"), pd.Timestamp("2026-01-01", tz="Europe/Berlin"),
+    pd.NaT, pd.NA,
     pd.Timestamp("2026-01-01 00:00:05.123456789"), pd.Timedelta("5s"),
-    np.datetime64("2026-01-01T00:00:05.123456"), np.datetime64("2026-01-01"), np.datetime64("2026-01-01T00:00:05.123456789"),
+    np.datetime64("2026-01-01T00:00:05.123456"), np.datetime64("2026-01-01"),
+    np.datetime64("2026-01-01T00:00:05.123456789"),
     np.datetime64("NaT"), np.timedelta64(5, "s"), np.timedelta64(3, "M"),
-    [1, 2], (1, 2), [1, None], ["x"], [1.5], [], np.array([1, 2]), [datetime(2026, 1, 1, 0, 0, 5)], [[1]],
-    {"a": 1}, {"a": 1, "b": datetime(2026, 1, 1)}, {"a": 1, "c": 2}, {"x": 1}, {}, {"a": None}, {None: 1},
+    [1, 2], (1, 2), [1, None], ["x"], [1.5], [], np.array([1, 2]), [datetime(2026, 1, 1, 0, 0, 5)],
+    [[1]],
+    {"a": 1}, {"a": 1, "b": datetime(2026, 1, 1)}, {"a": 1, "c": 2}, {"x": 1}, {}, {"a": None},
+    {None: 1},
     {1, 2}, range(2), object(), 1j,
 )  # fmt: skip
 
 
 BEYOND_DUCKDB = {
-    ("INTERVAL", "np.timedelta64(5,'s')"), ("STRUCT(a INTEGER, b TIMESTAMP_MS)", "{}"), ("MAP(VARCHAR, INTEGER)", "[]"),
+    ("INTERVAL", "np.timedelta64(5,'s')"), ("STRUCT(a INTEGER, b TIMESTAMP_MS)", "{}"),
+    ("MAP(VARCHAR, INTEGER)", "[]"),
 }  # fmt: skip
-"""Values that are taken although DuckDB's Python client does not know them; none of them is lost."""
+"""Values that are accepted although DuckDB's Python client does not support them; none is lost."""
 
 
 class Truth:
-    """DuckDB's CAST; integers are microseconds since 1970 where the type is a timestamp."""
+    """DuckDB's CAST; integers are microseconds since 1970 if the type is a timestamp."""
 
     def __init__(self) -> None:
         self._connection = duckdb.connect()
@@ -99,7 +114,7 @@ class Truth:
 
 
 def scalars(column: pa.ChunkedArray) -> list[object]:
-    """The values of a column in a form that ``==`` compares exactly, whatever their range."""
+    """Return the values of a column in a form that ``==`` compares exactly for any range."""
     if pa.types.is_timestamp(column.type):
         return [
             None if value is None else (column.type.unit, value)
@@ -114,7 +129,7 @@ def scalars(column: pa.ChunkedArray) -> list[object]:
 
 
 def taken(value: Any, kind: pa.DataType) -> Any:
-    """What a column holds after a push, or InputError; anything else goes up."""
+    """Return the contents of a column after a push, or InputError; raise any other error."""
     try:
         return scalars(read_rows([(value,)], pa.schema([("x", kind)]), "stream S").column(0))[0]
     except InputError:
@@ -166,8 +181,10 @@ ACCEPTED: tuple[tuple[str, Any, Any], ...] = (
     ("TIMESTAMP_NS", 1767225605123456, ("ns", 1767225605123456000)),
     ("TIMESTAMP_NS", pd.Timestamp("2026-01-01 00:00:05.123456789"), ("ns", 1767225605123456789)),
     ("TIMESTAMPTZ", datetime(2026, 1, 1, 2, 0, 5, tzinfo=EAST), ("us", 1767225605000000)),
-    ("TIMESTAMP_S[]", [datetime(2026, 1, 1, 0, 0, 5), 1767225605000000], [datetime(2026, 1, 1, 0, 0, 5)] * 2),
-    ("STRUCT(a INTEGER, b TIMESTAMP_S)", {"b": "2026-01-01"}, {"a": None, "b": datetime(2026, 1, 1)}),
+    ("TIMESTAMP_S[]", [datetime(2026, 1, 1, 0, 0, 5), 1767225605000000],
+        [datetime(2026, 1, 1, 0, 0, 5)] * 2),
+    ("STRUCT(a INTEGER, b TIMESTAMP_S)", {"b": "2026-01-01"},
+        {"a": None, "b": datetime(2026, 1, 1)}),
     ("MAP(VARCHAR, INTEGER)", {"a": 1}, [("a", 1)]),
 )  # fmt: skip
 
@@ -208,29 +225,36 @@ def test_values_that_do_not_fit_are_refused(sql_type: str, value: Any) -> None:
         read_rows([(value,)], pa.schema([("x", arrow_type(sql_type))]), "stream S")
 
 
-# -- Arrow ---------------------------------------------------------------------------------------------
+# -- Arrow -----------------------------------------------------------------------------------------
 
 BEYOND_PYTHON = pa.array([10**14], pa.timestamp("s"))
 ARROW = (
     pa.array([None, None]),
     pa.array([True, False, None]),
-    *(pa.array([1, 0, 100, None], kind) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64())),
+    *(pa.array([1, 0, 100, None], kind) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(),
+        pa.uint8(), pa.uint64())),
     pa.array([2**62, -5]), pa.array([2**64 - 1], pa.uint64()),
-    pa.array([1.0, -3.0, None], pa.float32()), pa.array([1.5, None]), pa.array([1e300]), pa.array([math.nan, math.inf]),
+    pa.array([1.0, -3.0, None], pa.float32()), pa.array([1.5, None]), pa.array([1e300]),
+    pa.array([math.nan, math.inf]),
     pa.array([Decimal("1.0"), None]), pa.array([Decimal("1.25")]), pa.array([Decimal("1e50")]),
     pa.array([Decimal("-7.5")], pa.decimal32(5, 2)),
-    *(pa.array(["1", "x", None], kind) for kind in (pa.string(), pa.large_string(), pa.string_view())),
-    pa.array(["2026-01-01", None]), pa.array(["12:30:00"]), pa.array(["2026-01-01 00:00:05.5"]), pa.array(["a", "a"]).dictionary_encode(),
-    *(pa.array([b"1", b"\xff", None], kind) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())),
+    *(pa.array(["1", "x", None], kind) for kind in (pa.string(), pa.large_string(),
+        pa.string_view())),
+    pa.array(["2026-01-01", None]), pa.array(["12:30:00"]), pa.array(["2026-01-01 00:00:05.5"]),
+    pa.array(["a", "a"]).dictionary_encode(),
+    *(pa.array([b"1", b"\xff", None], kind) for kind in (pa.binary(), pa.large_binary(),
+        pa.binary_view())),
     pa.array([b"ab"], pa.binary(2)),
     pa.array([1, None], pa.date32()), pa.array([86_400_000, None], pa.date64()),
-    pa.array([5, None], pa.time32("s")), pa.array([5], pa.time32("ms")), pa.array([5], pa.time64("us")), pa.array([5], pa.time64("ns")),
+    pa.array([5, None], pa.time32("s")), pa.array([5], pa.time32("ms")),
+    pa.array([5], pa.time64("us")), pa.array([5], pa.time64("ns")),
     *(pa.array([1_767_225_605, None], pa.timestamp(unit, zone)) for unit in ("s", "ms", "us", "ns")
       for zone in (None, "UTC", "Asia/Tokyo")),
     pa.array([86_400, None], pa.timestamp("s")), BEYOND_PYTHON,
     *(pa.array([5, None], pa.duration(unit)) for unit in ("s", "ms", "us", "ns")),
     pa.array([(1, 2, 3000), None], pa.month_day_nano_interval()),
-    pa.array([[1, 2], None, []]), pa.array([[1, 2]], pa.large_list(pa.int64())), pa.array([[1, 2]], pa.list_(pa.int32(), 2)),
+    pa.array([[1, 2], None, []]), pa.array([[1, 2]], pa.large_list(pa.int64())),
+    pa.array([[1, 2]], pa.list_(pa.int32(), 2)),
     pa.array([[10**6, None]], pa.list_(pa.timestamp("us"))), pa.array([["2026-01-01"]]),
     pa.array([{"a": 1, "b": datetime(2026, 1, 1)}, None]), pa.array([{"a": 1, "z": 1}]),
     pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
@@ -272,11 +296,11 @@ def test_an_arrow_column_is_what_duckdb_casts_it_to_or_an_error(sql_type: str) -
     assert accepted > 1
 
 
-# -- forms ---------------------------------------------------------------------------------------------
+# -- forms -----------------------------------------------------------------------------------------
 
 
 class Capsule:
-    """A table of another library, polars for one: all it offers is Arrow's C stream interface."""
+    """A table of another library such as polars, which offers only Arrow's C stream interface."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
@@ -353,7 +377,8 @@ def test_every_form_gives_the_same_columns(rows: list[tuple[Any, ...]]) -> None:
 
 NUMBER = st.one_of(st.integers(-(10**25), 10**25), st.floats(), st.decimals(), st.booleans())
 MOMENT = st.one_of(
-    st.integers(-(2**53), 2**53), st.datetimes(), st.datetimes(timezones=st.just(EAST)), MOMENTS.map(str),
+    st.integers(-(2**53), 2**53), st.datetimes(), st.datetimes(timezones=st.just(EAST)),
+    MOMENTS.map(str),
     st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(str), MOMENTS,
 )  # fmt: skip
 PAIRS = st.tuples(st.sampled_from(NUMBERS), NUMBER) | st.tuples(st.sampled_from(TIMESTAMPS), MOMENT)

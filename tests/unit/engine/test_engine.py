@@ -26,7 +26,7 @@ def streams(*names: str, slack: str | int = 0, **settings: Any) -> muntin.Engine
 
 
 def rows(text: str) -> list[tuple[int | None, str, int]]:
-    """Rows of a text table: seconds, key, value."""
+    """Return the rows of a text table: seconds, key, value."""
     found = []
     for line in text.strip().splitlines():
         time, key, value = line.split()
@@ -35,7 +35,7 @@ def rows(text: str) -> list[tuple[int | None, str, int]]:
 
 
 def lines(results: pa.Table) -> list[str]:
-    """Results as text: sign, seconds, values."""
+    """Return results as text: sign, seconds, values."""
     instants = results.column("_ts").cast(pa.int64()).to_pylist()
     values = results.drop_columns(["_op", "_ts"]).to_pylist()
     signs = results.column("_op").to_pylist()
@@ -55,7 +55,7 @@ def work(q: muntin.StandingQuery) -> dict[str, int]:
     return found
 
 
-# -- declarations --------------------------------------------------------------------------------------
+# -- declarations ----------------------------------------------------------------------------------
 
 
 def test_a_script_declares_sets_queries_and_drops() -> None:
@@ -77,7 +77,7 @@ def test_a_script_declares_sets_queries_and_drops() -> None:
         created[0].poll()
 
 
-def test_a_script_that_fails_keeps_what_came_before() -> None:
+def test_a_script_that_fails_keeps_its_earlier_statements() -> None:
     engine = muntin.Engine()
     statements = [
         "CREATE STREAM A (k BIGINT, v VARCHAR, ts TIMESTAMP)",
@@ -136,7 +136,7 @@ def test_a_table_with_declared_types_takes_tuples() -> None:
     assert q.poll().column("day").to_pylist() == [datetime(2026, 1, 1)]  # noqa: DTZ001
 
 
-def test_streams_and_tables_are_dropped_when_nobody_reads_them() -> None:
+def test_streams_and_tables_are_dropped_when_no_query_reads_them() -> None:
     engine = streams("A", "B")
     engine.table("T", [{"k": 1}])
     q = engine.query("SELECT A.k FROM A, T WHERE A.k = T.k WINDOW 1 SECOND", name="q")
@@ -155,7 +155,7 @@ def test_streams_and_tables_are_dropped_when_nobody_reads_them() -> None:
     engine.push("A", [(5,)])
 
 
-# -- time ----------------------------------------------------------------------------------------------
+# -- time ------------------------------------------------------------------------------------------
 
 
 def test_out_of_order_rows_within_the_slack_are_put_in_order() -> None:
@@ -223,7 +223,7 @@ def test_every_waits_for_its_instants_and_answers_as_of_the_last() -> None:
     assert (lines(q.poll()), answer(q), state_rows(engine.dataflow)) == (["- 4 b"], [], {"A": 0})
 
 
-# -- results -------------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def test_poll_gives_every_change_once_and_keeps_its_schema_when_empty() -> None:
@@ -238,7 +238,7 @@ def test_poll_gives_every_change_once_and_keeps_its_schema_when_empty() -> None:
     assert q.answer().schema == pa.schema([("v", pa.string()), ("n", pa.int64())])
 
 
-def test_an_answer_is_what_the_windows_hold_and_takes_nothing_from_poll() -> None:
+def test_an_answer_is_the_content_of_the_windows_and_consumes_no_polled_results() -> None:
     engine = streams("A", "B")
     q = engine.query("SELECT A.v AS a, B.v AS b FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS")
     engine.push("A", rows("1 1 x\n2 1 y"))
@@ -286,7 +286,8 @@ def test_stats_count_rows_work_and_state() -> None:
     every = engine.stats()
     assert every["queries"] == {"q": q.stats()}
     assert every["streams"]["A"] | {"log_bytes": 0} == {  # type: ignore[index]
-        "rows_in": 3, "rows_late": 0, "rows_ahead": 0, "rows_waiting": 0, "rows_logged": 0, "log_bytes": 0,
+        "rows_in": 3, "rows_late": 0, "rows_ahead": 0, "rows_waiting": 0, "rows_logged": 0,
+        "log_bytes": 0,
     }  # fmt: skip
 
 
@@ -308,7 +309,7 @@ def test_results_stay_as_they_were_when_more_come() -> None:
     assert lines(first) == ["+ 1 x"]
 
 
-# -- subscribers ---------------------------------------------------------------------------------------
+# -- subscribers -----------------------------------------------------------------------------------
 
 
 def test_subscribers_are_called_with_what_is_released_from_then_on() -> None:
@@ -324,8 +325,8 @@ def test_subscribers_are_called_with_what_is_released_from_then_on() -> None:
     assert lines(q.poll()) == ["+ 1 x", "+ 2 y", "+ 3 z"]
 
 
-def test_a_subscriber_that_pushes_sees_its_rows_behind_all_that_came_before() -> None:
-    """Also when one push makes many batches: nothing overtakes."""
+def test_a_subscriber_that_pushes_sees_its_rows_after_all_earlier_ones() -> None:
+    """Nothing overtakes, even if one push makes many batches."""
     engine = streams("A")
     q = engine.query("SELECT k FROM A WINDOW 1 HOUR EMIT CHANGES")
     got: list[int] = []
@@ -346,7 +347,7 @@ def test_a_subscriber_that_pushes_sees_its_rows_behind_all_that_came_before() ->
     assert got == [*range(many), -1]
 
 
-def test_a_chain_of_pushes_of_any_depth_ends_and_its_failure_is_told_briefly() -> None:
+def test_a_chain_of_pushes_of_any_depth_ends_and_its_failure_is_reported_briefly() -> None:
     engine = streams("A")
     q = engine.query("SELECT k FROM A WINDOW 1 SECOND", name="q")
     seen: list[int] = []
@@ -381,15 +382,15 @@ def test_a_query_dropped_by_its_subscriber_is_gone_and_the_others_are_not() -> N
         first.subscribe(print)
 
 
-# -- while it runs ---------------------------------------------------------------------------------------
+# -- while it runs ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("window", ["[RANGE 10 SECONDS]", "[ROWS 3]", "[PARTITION BY k ROWS 2]"])
 @pytest.mark.parametrize("emit", ["EMIT INSERTS", "EMIT CHANGES"])
-def test_a_query_added_while_running_goes_on_as_if_it_had_always_been_there(
+def test_a_query_added_while_running_continues_as_if_it_had_always_been_there(
     window: str, emit: str
 ) -> None:
-    """From its registration on: results that rows of before complete among themselves are not its own."""
+    """It gets no results whose rows all arrived before its registration."""
     engine = streams("A", "B")
     sql = f"SELECT A.v AS a, B.v AS b FROM A {window}, B {window} WHERE A.k = B.k {emit}"
     always = engine.query(sql, name="always")
@@ -417,7 +418,8 @@ def test_dropping_the_last_query_frees_all_rows() -> None:
     engine.drop("two")
     fewer = engine.stats()["streams"]["A"]["rows_logged"]  # type: ignore[index]
     engine.drop("one")
-    assert (held, fewer < 2_100, engine.stats()["streams"]["A"]["rows_logged"]) == (5_000, True, 0)  # type: ignore[index]
+    left = engine.stats()["streams"]["A"]["rows_logged"]  # type: ignore[index]
+    assert (held, fewer < 2_100, left) == (5_000, True, 0)
 
 
 def test_single_rows_give_what_one_batch_gives() -> None:
@@ -481,7 +483,7 @@ def test_two_threads_push_and_two_poll_and_nothing_is_lost_or_doubled() -> None:
     assert state_rows(engine.dataflow) == {"A": count, "B": count}
 
 
-def test_engines_know_nothing_of_each_other() -> None:
+def test_engines_are_independent_of_each_other() -> None:
     one, two = streams("A", expiry="lazy"), streams("A")
     q = one.query("SELECT v FROM A WINDOW 1 SECOND")
     two.push("A", rows("1 1 x"))

@@ -22,7 +22,7 @@ def engine(**settings: str) -> muntin.Engine:
     return found
 
 
-def test_a_plan_tells_windows_filters_indexes_steps_and_state() -> None:
+def test_a_plan_shows_windows_filters_indexes_steps_and_state() -> None:
     e = engine()
     q = e.query(
         "SELECT A.k, B.s FROM A [RANGE 90 SECONDS], B [ROWS 5], T"
@@ -52,7 +52,7 @@ def test_a_plan_tells_windows_filters_indexes_steps_and_state() -> None:
     ]
 
 
-def test_all_queries_are_explained_and_none_is_said_so() -> None:
+def test_all_queries_are_explained_and_having_none_is_reported() -> None:
     e = engine(algorithm="naive", join="nested_loop", expiry="lazy")
     assert e.explain() == "no queries"
     e.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", name="one")
@@ -70,7 +70,7 @@ def test_all_queries_are_explained_and_none_is_said_so() -> None:
     assert e.explain("TWO") == two
 
 
-def test_queries_that_share_a_join_are_told_and_why_others_do_not() -> None:
+def test_plans_show_which_queries_share_a_join_and_why_others_do_not() -> None:
     e = engine()
     small = e.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", name="small")
     large = e.query("SELECT B.k FROM B, A WHERE B.k = A.k WINDOW 9 SECONDS", name="large")
@@ -83,16 +83,16 @@ def test_queries_that_share_a_join_are_told_and_why_others_do_not() -> None:
         "why": "joins A and B on the same conditions as large",
     }
     assert (
-        "this query alone: small joins the same streams on other conditions: A.k = B.k instead of A.k < B.k"
-        in other.explain()
-    )
+        "this query alone: small joins the same streams on other conditions: A.k = B.k "
+        "instead of A.k < B.k"
+    ) in other.explain()
     assert small.stats()["shares_with"] == ["large"]
     e.drop("large")
     assert "source A [RANGE 1 second]" in small.explain()
     assert small.stats()["shares_with"] == []
 
 
-def test_buckets_and_chains_are_told() -> None:
+def test_buckets_and_chains_are_shown() -> None:
     e = engine(buckets="5, B = 1", expiry="probe")
     text = e.query(
         "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k < C.k WINDOW 1 SECOND"
@@ -104,7 +104,7 @@ def test_buckets_and_chains_are_told() -> None:
     assert "a new row looks into B (index) > C (scan)" in text
 
 
-def test_checks_are_told_without_those_that_an_index_has_made() -> None:
+def test_checks_are_shown_without_those_that_an_index_decides() -> None:
     sql = "SELECT A.k FROM A, B WHERE A.k = B.k AND A.ts < B.ts WINDOW 1 SECOND"
     assert "in B checks B.ts > A.ts" in engine().query(sql).explain()
     assert (
@@ -134,16 +134,20 @@ def test_machines_get_numbers_lists_and_empty_lists() -> None:
         },
         "sources": [
             {
-                "alias": "A", "relation": "A", "window": "[ROWS 2]", "stored": False, "rows_held": 0,
+                "alias": "A", "relation": "A", "window": "[ROWS 2]", "stored": False,
+                "rows_held": 0,
                 "filters": [{"condition": "A.k > 3"}],
                 "indexes": [{"keys": ["A.k"], "buckets": None}],
-                "order": {"steps": [{"source": "B", "access": "index", "keys": ["B.k"], "checks": []}]},
+                "order": {"steps": [{"source": "B", "access": "index", "keys": ["B.k"],
+                    "checks": []}]},
             },
             {
-                "alias": "B", "relation": "B", "window": "[ROWS 2]", "stored": False, "rows_held": 0,
+                "alias": "B", "relation": "B", "window": "[ROWS 2]", "stored": False,
+                "rows_held": 0,
                 "filters": [],
                 "indexes": [{"keys": ["B.k"], "buckets": 7}],
-                "order": {"steps": [{"source": "A", "access": "index", "keys": ["A.k"], "checks": []}]},
+                "order": {"steps": [{"source": "A", "access": "index", "keys": ["A.k"],
+                    "checks": []}]},
             },
         ],
         "residuals": [],
@@ -162,7 +166,7 @@ def three_streams(rates: dict[str, int], **settings: str) -> muntin.Engine:
 
 
 def run(e: muntin.Engine, rates: dict[str, int], start: int, seconds: int) -> None:
-    """Rows at even distances with random keys."""
+    """Push evenly spaced rows with random keys."""
     for name, rate in rates.items():
         keys = np.random.default_rng(rate + start).integers(0, 200, seconds * rate)
         times = start * 1_000_000 + np.arange(1, len(keys) + 1) * 1_000_000 // rate
@@ -170,7 +174,7 @@ def run(e: muntin.Engine, rates: dict[str, int], start: int, seconds: int) -> No
     e.advance((start + seconds) * 1_000_000)
 
 
-def test_measured_comparisons_stand_beside_the_prediction_and_come_near_it() -> None:
+def test_measured_comparisons_are_shown_beside_the_prediction_and_near_it() -> None:
     rates = {"A": 10, "B": 2, "C": 5}
     e = three_streams(rates, replan="off")
     assert "measured" not in e.queries()[0].plan()
@@ -186,9 +190,8 @@ def test_measured_comparisons_stand_beside_the_prediction_and_come_near_it() -> 
     costs = [other["comparisons_a_second"] for other in plan["join"]["prediction"]["alternatives"]]
     assert costs == sorted(costs)
     assert plan["join"]["prediction"]["comparisons_a_second"] <= costs[0]
-    assert (
-        plan["measured"]["counts"]["comparisons"] == e.queries()[0].stats()["work"]["comparisons"]  # type: ignore[index]
-    )
+    work = e.queries()[0].stats()["work"]
+    assert plan["measured"]["counts"]["comparisons"] == work["comparisons"]  # type: ignore[index]
     assert plan["measured"]["counts"]["results"] == len(e.queries()[0].poll())
     text = e.explain()
     assert f"└─ order {', '.join(plan['join']['prediction']['order'])}: " in text
@@ -219,7 +222,7 @@ def test_a_new_plan_is_measured_from_its_beginning() -> None:
     )
 
 
-def test_reasons_are_told() -> None:
+def test_reasons_are_shown() -> None:
     e = engine()
     e.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", name="q")
     running = e.dataflow.queries["q"]

@@ -1,4 +1,4 @@
-"""All the forms in which rows may come give the same rows."""
+"""All forms of input give the same rows."""
 
 from __future__ import annotations
 
@@ -34,27 +34,46 @@ MOMENTS = [
 FORMS: dict[str, Callable[[], Any]] = {
     "table": lambda: WANTED,
     "batch": lambda: WANTED.to_batches()[0],
-    "other order and case": lambda: WANTED.select(["ts", "x", "Name", "k"]).rename_columns(["TS", "X", "name", "K"]),
-    "wider types": lambda: pa.table({
-        "k": pa.array([1, None], pa.int64()), "Name": pa.array(["a", None], pa.large_string()), "x": pa.array([0.5, None], pa.float32()),
-        "ts": pa.array([1, 2], pa.timestamp("s")),
-    }),
+    "other order and case": lambda: WANTED.select(["ts", "x", "Name", "k"]).rename_columns(
+        ["TS", "X", "name", "K"]
+    ),
+    "wider types": lambda: pa.table(
+        {
+            "k": pa.array([1, None], pa.int64()),
+            "Name": pa.array(["a", None], pa.large_string()),
+            "x": pa.array([0.5, None], pa.float32()),
+            "ts": pa.array([1, 2], pa.timestamp("s")),
+        }
+    ),
     "integer times": lambda: WANTED.set_column(3, "ts", pa.array([1_000_000, 2_000_000])),
-    "zoned times": lambda: WANTED.set_column(3, "ts", pa.array([1_000_000, 2_000_000]).cast(pa.timestamp("us", tz="Asia/Tokyo"))),
-    "text times": lambda: WANTED.set_column(3, "ts", pa.array(["1970-01-01 00:00:01", "1970-01-01T00:00:02"])),
+    "zoned times": lambda: WANTED.set_column(
+        3, "ts", pa.array([1_000_000, 2_000_000]).cast(pa.timestamp("us", tz="Asia/Tokyo"))
+    ),
+    "text times": lambda: WANTED.set_column(
+        3, "ts", pa.array(["1970-01-01 00:00:01", "1970-01-01T00:00:02"])
+    ),
     "dictionary": lambda: WANTED.set_column(1, "Name", WANTED.column("Name").dictionary_encode()),
     "several chunks": lambda: pa.concat_tables([WANTED.slice(0, 1), WANTED.slice(1, 1)]),
     "pandas": WANTED.to_pandas,
     "pandas with an index": lambda: WANTED.to_pandas().set_index(pd.Index([7, 8])),
     "pandas of nullable types": lambda: WANTED.to_pandas().convert_dtypes(),
     "dicts": lambda: [{"k": 1, "Name": "a", "x": 0.5, "ts": 1_000_000}, {"ts": 2_000_000}],
-    "dicts of mixed case": lambda: [{"K": 1, "NAME": "a", "x": 0.5, "ts": 1_000_000}, {"k": None, "TS": 2_000_000}],
+    "dicts of mixed case": lambda: [
+        {"K": 1, "NAME": "a", "x": 0.5, "ts": 1_000_000},
+        {"k": None, "TS": 2_000_000},
+    ],
     "tuples": lambda: [(1, "a", 0.5, 1_000_000), (None, None, None, 2_000_000)],
     "lists": lambda: [[1.0, "a", 0.5, "1970-01-01 00:00:01"], [None, None, None, MOMENTS[1]]],
-    "numbers of numpy": lambda: [(np.int64(1), "a", np.float32(0.5), np.int64(1_000_000)), (None, None, None, 2_000_000)],
+    "numbers of numpy": lambda: [
+        (np.int64(1), "a", np.float32(0.5), np.int64(1_000_000)),
+        (None, None, None, 2_000_000),
+    ],
     "moments": lambda: ((1, "a", 0.5, MOMENTS[0]), (None, None, None, MOMENTS[1])),
-    "pandas moments": lambda: [(1, "a", 0.5, pd.Timestamp(MOMENTS[0])), (None, None, None, pd.Timestamp(MOMENTS[1]))],
-}  # fmt: skip
+    "pandas moments": lambda: [
+        (1, "a", 0.5, pd.Timestamp(MOMENTS[0])),
+        (None, None, None, pd.Timestamp(MOMENTS[1])),
+    ],
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -147,7 +166,7 @@ def test_a_table_of_the_schema_is_not_copied() -> None:
         (np.zeros((1, 4)), "cannot take rows from ndarray for stream A"),
     ],
 )
-def test_rows_that_do_not_fit_are_told_apart(rows: Any, message: str) -> None:
+def test_rows_that_do_not_fit_get_specific_errors(rows: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as raised:
         read_rows(rows, SCHEMA, "stream A")
     assert raised.value.hint

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: locks are free, pushes are whole, no result is lost."""
+"""Ctrl-C at any moment leaves no lock held, no push half done and no result lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHILD = Path(__file__).with_name("interrupted_child.py")
 
 @pytest.fixture(autouse=True)
 def _handler_is_restored() -> Iterator[None]:
-    """Take interrupts, which background jobs of a shell ignore, and so do their children."""
+    """Restore the SIGINT handler: background jobs of a shell and their children ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -78,7 +78,7 @@ class Injector:
 
 
 def interrupt(line: int, call: Callable[[], object]) -> int:
-    """Interrupt a call before one of its lines; return how many lines too few it has."""
+    """Interrupt a call before one of its lines; return how many lines it is short of that."""
     injector = Injector(line)
     before = sys.gettrace()
     try:
@@ -102,7 +102,7 @@ def rows_in(engine: muntin.Engine) -> int:
     return int(engine.stats()["streams"]["A"]["rows_in"])  # type: ignore[index]
 
 
-def test_an_interrupt_before_any_line_of_push_leaves_a_whole_push_or_none() -> None:
+def test_an_interrupt_before_any_line_of_push_leaves_a_complete_push_or_none() -> None:
     engine, q = one_stream()
     seen: list[pa.RecordBatch] = []
     q.subscribe(seen.append)
@@ -222,7 +222,7 @@ def test_waiting_for_the_lock_can_be_interrupted() -> None:
     assert is_free(engine._lock)
 
 
-def test_an_interrupt_inside_a_callback_is_raised_there_and_the_next_push_goes_on() -> None:
+def test_an_interrupt_inside_a_callback_is_raised_there_and_the_next_push_works() -> None:
     engine, q = one_stream()
     seen: list[list[int]] = []
 
@@ -264,7 +264,7 @@ def test_a_live_subscriber_that_raises_anything_is_called_again(
     assert "a subscriber of query q failed" in caplog.text
 
 
-def test_sys_exit_in_a_callback_of_a_push_reaches_the_caller_and_the_next_push_goes_on() -> None:
+def test_sys_exit_in_a_callback_of_a_push_reaches_the_caller_and_the_next_push_works() -> None:
     engine, q = one_stream()
     seen: list[list[int]] = []
 

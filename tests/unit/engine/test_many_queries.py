@@ -1,4 +1,4 @@
-"""A thousand queries over one join, and what cannot be done with them."""
+"""A thousand queries over one join, and invalid operations on them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sql(number: int) -> str:
     return f"SELECT A.v AS x, B.v AS y FROM A, B WHERE A.k = B.k WINDOW {window} SECONDS"
 
 
-def test_a_thousand_queries_share_one_join_and_each_gets_its_own() -> None:
+def test_a_thousand_queries_share_one_join_and_each_gets_its_results() -> None:
     few = made(WINDOWS, sharing="off")
     streams = [Stream(name, schema(), "ts") for name in "AB"]
     many = dataflow_of(streams, {f"q{number}": sql(number) for number in range(1_000)})
@@ -58,7 +58,7 @@ def schema() -> pa.Schema:
     return pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
 
 
-def test_a_second_query_of_the_same_name_is_refused_and_the_first_goes_on() -> None:
+def test_a_second_query_of_the_same_name_is_refused_and_the_first_continues() -> None:
     engine = made(2)
     with pytest.raises(CatalogError, match="the name Q1 is taken"):
         engine.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 9 SECONDS", name="Q1")
@@ -66,7 +66,7 @@ def test_a_second_query_of_the_same_name_is_refused_and_the_first_goes_on() -> N
     assert engine.handle("q1").stats()["shares_with"] == ["q0"]
 
 
-def test_dropping_a_query_that_is_not_there_says_which_are() -> None:
+def test_dropping_an_unknown_query_lists_the_known_ones() -> None:
     engine = made(2)
     with pytest.raises(CatalogError, match="there is no query 'q7'") as refused:
         engine.drop("q7")

@@ -1,4 +1,7 @@
-"""One to six sources, the same stream under many names, every kind of window and every way to run: always what the oracle says."""
+"""One to six sources give the oracle's results.
+
+The tests cover one stream under many names, every kind of window and every way to run a join.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,10 @@ def stream(name: str, count: int) -> pa.Table:
 
 
 def run(relations: list[str], way: str, first: int) -> None:
-    """A chain of equalities over the relations, compared with the oracle in content, order and state."""
+    """Run a chain of equalities over the relations and compare it with the oracle.
+
+    Content, order and state must be equal.
+    """
     count = len(relations)
     aliases = [f"s{place}" for place in range(count)]
     windows = [

@@ -1,4 +1,4 @@
-"""Arrow columns of lists, structs, maps and texts become what the same Python values become."""
+"""Arrow columns of lists, structs, maps and texts convert like the same Python values."""
 
 from __future__ import annotations
 
@@ -59,15 +59,17 @@ NESTED: tuple[pa.Array, ...] = (
     ),
 )
 KINDS = (
-    pa.list_(BIG), pa.large_list(BIG), pa.list_(BIG, 2), pa.list_(pa.int8()), pa.list_(pa.float64()), pa.list_(TEXT),
+    pa.list_(BIG), pa.large_list(BIG), pa.list_(BIG, 2), pa.list_(pa.int8()),
+    pa.list_(pa.float64()), pa.list_(TEXT),
     pa.list_(pa.timestamp("s")), pa.list_(pa.decimal128(18, 3)), pa.list_(pa.list_(BIG)),
-    pa.struct([("a", BIG), ("b", INT)]), pa.struct([("b", TEXT), ("a", BIG)]), pa.map_(TEXT, BIG), pa.map_(INT, INT),
+    pa.struct([("a", BIG), ("b", INT)]), pa.struct([("b", TEXT), ("a", BIG)]), pa.map_(TEXT, BIG),
+    pa.map_(INT, INT),
     pa.map_(pa.list_(BIG), BIG),
 )  # fmt: skip
 
 
 def outcome(convert: Convert, given: Any, kind: pa.DataType) -> list[Any] | None:
-    """Return what a conversion gives, or None if it fails."""
+    """Return the result of a conversion, or None if it fails."""
     try:
         found = convert(given, kind)
     except UNFIT:
@@ -78,7 +80,7 @@ def outcome(convert: Convert, given: Any, kind: pa.DataType) -> list[Any] | None
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_a_nested_column_becomes_what_its_values_become(kind: pa.DataType) -> None:
+def test_a_nested_column_converts_like_its_values(kind: pa.DataType) -> None:
     for array in (array for array in NESTED if are_nested_alike(array.type, kind)):
         wanted = outcome(from_values, array.to_pylist(), kind)
         assert outcome(convert, array, kind) == wanted, array
@@ -87,12 +89,15 @@ def test_a_nested_column_becomes_what_its_values_become(kind: pa.DataType) -> No
 
 
 TIMES = (
-    "12:30:00", "12:30", "12", "123000", "T12:30", "12:30:00.5", "12:30:00.123456", "12:30:00.1234567", "24:00:00",
+    "12:30:00", "12:30", "12", "123000", "T12:30", "12:30:00.5", "12:30:00.123456",
+    "12:30:00.1234567", "24:00:00",
     "12:30:00Z", " 12:30:00", "abc", "",
 )  # fmt: skip
 INSTANTS = (
-    "2026-01-01 00:00:05", "2026-01-01", "2026-01-01 00:00:05Z", "2026-01-01T00:00:05+02:00", "2026-01-01 00:00:05-0230",
-    "2026-01-01 00:00:05.5+02", "2026-01-01 00:00:05.123456789Z", "20260101T000005Z", "9999-12-31 18:00:00-05:00", "x",
+    "2026-01-01 00:00:05", "2026-01-01", "2026-01-01 00:00:05Z", "2026-01-01T00:00:05+02:00",
+    "2026-01-01 00:00:05-0230",
+    "2026-01-01 00:00:05.5+02", "2026-01-01 00:00:05.123456789Z", "20260101T000005Z",
+    "9999-12-31 18:00:00-05:00", "x",
 )  # fmt: skip
 
 
@@ -117,7 +122,7 @@ def test_a_text_is_read_the_same_alone_and_among_others(
         assert pair == [read[texts[0]], found]
 
 
-def test_durations_become_days_and_the_rest_of_a_day() -> None:
+def test_durations_become_days_and_the_remainder_of_a_day() -> None:
     day = timedelta(days=1)
     durations = [timedelta(0), day, -day, -timedelta(microseconds=1), None, 40 * day + day / 3]
     kind = pa.month_day_nano_interval()

@@ -1,4 +1,4 @@
-"""Queries above joins in the engine: what is not about their answers, and answers at the edges."""
+"""Views in the engine: state, statistics and changes, and answers in edge cases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row(
 
 
 def test_a_sum_that_does_not_fit_is_null_until_it_fits_again() -> None:
-    """Muntin's rule for values that cannot be computed: NULL. What left the window is not lost in the sum."""
+    """Values that cannot be computed are NULL; rows that left the window do not corrupt the sum."""
     e = muntin.Engine()
     e.stream("A", {"d": "decimal(38, 0)", "ts": "timestamp"})
     q = e.query("SELECT SUM(d) AS total, AVG(d) AS mean FROM A WINDOW 10 SECONDS")
@@ -63,7 +63,8 @@ def test_sums_of_bigint_do_not_overflow() -> None:
 def test_null_is_a_group_and_all_null_groups_have_null_aggregates() -> None:
     e = engine()
     q = e.query(
-        "SELECT k, COUNT(*) AS n, COUNT(v) AS c, SUM(v) AS t, MIN(s) AS m, MEDIAN(v) AS d, VAR_POP(v) AS p FROM A GROUP BY k WINDOW 9 ROWS"
+        "SELECT k, COUNT(*) AS n, COUNT(v) AS c, SUM(v) AS t, MIN(s) AS m, MEDIAN(v) AS d, "
+        "VAR_POP(v) AS p FROM A GROUP BY k WINDOW 9 ROWS"
     )
     e.push("A", [row(0, None), row(0, None), row(0, 1, v=2.0, s="x")])
     e.advance(0)
@@ -89,7 +90,7 @@ def test_numbers_that_are_not_finite_leave_no_trace() -> None:
 
 
 def test_the_spread_of_numbers_far_from_zero() -> None:
-    """With plain sums of squares nothing would be left of a variance of 2/3 beside squares of 1e18."""
+    """Plain sums of squares near 1e18 would lose a variance of 2/3 completely."""
     e = engine()
     q = e.query("SELECT VAR_POP(v) AS p, STDDEV_SAMP(v) AS s FROM A WINDOW 10 SECONDS")
     e.push("A", [row(0, v=1e9), row(0, v=1e9 + 1), row(0, v=1e9 + 2)])
@@ -122,10 +123,11 @@ def test_results_reach_subscribers_and_polls_alike() -> None:
     assert e.handle("q").poll().num_rows == 0
 
 
-def test_stats_and_explain_tell_of_operators_and_joins() -> None:
+def test_stats_and_explain_describe_operators_and_joins() -> None:
     e = engine()
     q = e.query(
-        "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING COUNT(*) > 1 WINDOW 10 SECONDS",
+        "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k "
+        "HAVING COUNT(*) > 1 WINDOW 10 SECONDS",
         name="q",
     )
     e.push("A", [row(0), row(1, 2)])
@@ -133,7 +135,8 @@ def test_stats_and_explain_tell_of_operators_and_joins() -> None:
     e.advance(2 * SECOND)
     stats = q.stats()
     assert [entry["entries"] for entry in stats["operators"]] == [1]  # type: ignore[attr-defined]
-    assert [leaf["state_rows"] for leaf in stats["leaves"]] == [{"A": 2, "B": 1}]  # type: ignore[attr-defined]
+    held = [leaf["state_rows"] for leaf in stats["leaves"]]  # type: ignore[attr-defined]
+    assert held == [{"A": 2, "B": 1}]
     assert (
         "group by 1 of the columns below: COUNT(*), having 0.a0 > 1, 1 entries kept" in q.explain()
     )
@@ -143,7 +146,7 @@ def test_stats_and_explain_tell_of_operators_and_joins() -> None:
     assert bytes_held(e.dataflow) > 0
 
 
-def test_a_dropped_pipeline_lets_go_of_its_rows() -> None:
+def test_a_dropped_view_releases_its_rows() -> None:
     e = engine()
     e.query("SELECT k FROM A EXCEPT SELECT k FROM B WINDOW 10 SECONDS", name="q")
     e.push("A", [row(0)])
@@ -159,7 +162,7 @@ def test_a_dropped_pipeline_lets_go_of_its_rows() -> None:
     e.execute("DROP STREAM A")
 
 
-def test_state_goes_with_the_windows() -> None:
+def test_state_expires_with_the_windows() -> None:
     e = engine()
     q = e.query("SELECT s, MIN(v) AS m, COUNT(DISTINCT b) AS n FROM A GROUP BY s WINDOW 10 SECONDS")
     for second in range(300):
@@ -170,7 +173,8 @@ def test_state_goes_with_the_windows() -> None:
 
 
 AGGREGATES = [
-    "SUM(v)", "AVG(v)", "MIN(v)", "MAX(s)", "MEDIAN(v)", "QUANTILE_DISC(v, 0.5)", "QUANTILE_CONT(v, 0.5)", "STDDEV(v)", "VAR_POP(v)",
+    "SUM(v)", "AVG(v)", "MIN(v)", "MAX(s)", "MEDIAN(v)", "QUANTILE_DISC(v, 0.5)",
+    "QUANTILE_CONT(v, 0.5)", "STDDEV(v)", "VAR_POP(v)",
     "FIRST(v)", "LAST(s)", "SUM(DISTINCT b)", "AVG(DISTINCT v)", "MAX(v) FILTER (WHERE k > 5)",
     "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY v)",
 ]  # fmt: skip
@@ -178,7 +182,7 @@ AGGREGATES = [
 
 @pytest.mark.parametrize("call", AGGREGATES)
 def test_aggregates_over_nothing_and_over_null_are_null(call: str) -> None:
-    """Before any row, over rows that are NULL, and when all have left; a group without rows is not there."""
+    """This holds before any row, over NULLs and after all rows left; an empty group disappears."""
     e = engine()
     whole = e.query(
         f"SELECT {call} AS x, COUNT(v) AS n, COUNT(DISTINCT s) AS d FROM A WINDOW 10 SECONDS"
@@ -216,11 +220,12 @@ def test_aggregates_over_nothing_and_over_null_are_null(call: str) -> None:
 
 
 def test_a_sum_does_not_drift_while_a_million_rows_pass() -> None:
-    """1e300 passes through the window too; what is left is the sum of the last thousand rows, to the last bit."""
+    """1e300 passes through the window too; the sum of the last thousand rows stays exact."""
     e = muntin.Engine()
     e.stream("N", {"v": "double", "ts": "timestamp"})
     q = e.query(
-        "SELECT SUM(v) AS total, AVG(v) AS mean, SUM(DISTINCT v) AS once FROM N WINDOW 1000 ROWS EVERY 1 SECOND"
+        "SELECT SUM(v) AS total, AVG(v) AS mean, SUM(DISTINCT v) AS once FROM N "
+        "WINDOW 1000 ROWS EVERY 1 SECOND"
     )
     values = np.random.default_rng(3).normal(0, 1e6, 1_000_000)
     values[500_000] = 1e300
@@ -235,7 +240,7 @@ def test_a_sum_does_not_drift_while_a_million_rows_pass() -> None:
 
 
 def test_first_and_last_follow_the_rows_of_a_join() -> None:
-    """The row of a join is as old as its newest member; rows of one time are in the order in which their members came."""
+    """A joined row is as old as its newest member; equal times keep the members' arrival order."""
     e = engine()
     q = e.query(
         "SELECT FIRST(A.v) AS f, LAST(A.v) AS l FROM A, B WHERE A.k = B.k WINDOW 10 SECONDS"

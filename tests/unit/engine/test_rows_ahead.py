@@ -1,4 +1,4 @@
-"""One row far in the future moves neither time nor the memory of the engine."""
+"""One row far in the future changes neither event time nor the memory of the engine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def keys(rows: pa.Table) -> list[int]:
     return found
 
 
-def test_a_row_of_the_year_9000_is_set_aside_and_the_stream_goes_on(
+def test_a_row_of_the_year_9000_is_set_aside_and_the_stream_continues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     engine, (q,) = engine_of("SELECT k FROM A WINDOW 10 SECONDS EVERY 1 SECOND EMIT SNAPSHOT")
@@ -115,7 +115,7 @@ def test_a_year_has_365_days() -> None:
 def test_what_is_set_aside_does_not_depend_on_the_cut_into_pushes(
     seconds: list[int], cuts: set[int]
 ) -> None:
-    """The rest gives what an engine gives that never saw the rows ahead."""
+    """The other rows give the results of an engine that never received the rows ahead."""
     times = [second * SECOND for second in seconds]
     inside = AdvanceLimit().take(np.array(times), 3600 * SECOND, -(2**62))
     taken = [True] * len(times) if inside is None else inside.tolist()
@@ -143,7 +143,7 @@ def test_what_is_set_aside_does_not_depend_on_the_cut_into_pushes(
     assert len(engine.late("A")) == len(other.late("A")) + taken.count(False)
 
 
-# -- empty stretches -----------------------------------------------------------------------------------
+# -- empty stretches -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_long_answer_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(sizes) <= 100
 
 
-# -- times decades away --------------------------------------------------------------------------------
+# -- times decades away ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_long_answer_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         ("2099-01-01", ["2099-01-01 00:00:00"]),
     ],
 )
-def test_times_decades_from_the_clock_are_warned_of_once(
+def test_times_decades_from_the_clock_cause_one_warning(
     first: object, shown: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     engine, _ = engine_of("SELECT k FROM A WINDOW 1 MINUTE")

@@ -1,4 +1,4 @@
-"""The engine while it runs: time, threads, subscribers, queries that come and go."""
+"""The engine while it runs: time, threads, subscribers, queries added and dropped."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_dropping_a_query_frees_its_rows_and_leaves_the_others_alone() -> None:
         engine.explain("long")
 
 
-def test_subscribers_get_every_batch_once_and_in_order_also_when_they_push() -> None:
+def test_subscribers_get_every_batch_once_and_in_order_even_when_they_push() -> None:
     engine = two_streams()
     q = engine.query("SELECT v FROM A WINDOW 1 SECOND")
     seen: list[float] = []
@@ -177,8 +177,8 @@ def test_an_unnamed_query_finds_a_free_name() -> None:
     assert engine.query("SELECT k FROM q1 WINDOW 1 SECOND").name == "q2"
 
 
-def test_results_beyond_a_buffer_come_whole_and_in_order() -> None:
-    """One row that meets half a million partners: more than the workspace holds at first."""
+def test_results_beyond_a_buffer_are_complete_and_in_order() -> None:
+    """One row joins half a million partners, more than the workspace holds at first."""
     engine = two_streams()
     q = engine.query(PAIRS)
     many = 500_000
@@ -224,7 +224,7 @@ def test_streams_and_tables_may_come_as_views_and_dictionaries() -> None:
     assert q.poll().select(["d", "n"]).to_pylist() == [{"d": "p", "n": 7}]
 
 
-def test_results_with_more_text_than_an_arrow_chunk_holds_come_whole() -> None:
+def test_results_with_more_text_than_an_arrow_chunk_holds_are_complete() -> None:
     """A quarter of a million matches of ten thousand letters each: more than two gigabytes."""
     engine = muntin.Engine()
     engine.stream("A", {"k": "bigint", "s": "varchar", "ts": "timestamp"})

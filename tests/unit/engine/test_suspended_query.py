@@ -1,4 +1,4 @@
-"""One query's failure stays its own: bad rows are NULL, and what cannot be evaluated is suspended alone."""
+"""A failing query affects no other query: bad rows are NULL, and only it is suspended."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def engine() -> muntin.Engine:
 
 @pytest.fixture
 def break_marked(monkeypatch: pytest.MonkeyPatch) -> Break:
-    """Let DuckDB refuse every expression with MARK from now on, whatever the rows."""
+    """Make DuckDB refuse every expression that contains MARK from now on, for any rows."""
     run = ducks._run
 
     def start(error: BaseException) -> None:
@@ -67,7 +67,7 @@ def values(query: Any) -> list[tuple[object, ...]]:
     return [tuple(row.values())[2:] for row in query.poll().to_pylist()]
 
 
-# -- rows that cannot be evaluated ---------------------------------------------------------------------
+# -- rows that cannot be evaluated -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -86,15 +86,24 @@ def values(query: Any) -> list[tuple[object, ...]]:
             [(0, 1), (None, None), (1, 2)],
         ),
         (
-            "SELECT sum(CAST(s AS INT)) AS a, count(CAST(s AS INT) + 1) AS b FROM A WINDOW 1 MINUTE",
+            (
+                "SELECT sum(CAST(s AS INT)) AS a, count(CAST(s AS INT) + 1) AS b FROM A "
+                "WINDOW 1 MINUTE"
+            ),
             [(12, 2)],
         ),
         (
-            "SELECT s, sum(k) AS t FROM A GROUP BY s HAVING CAST(s AS INT) > 5 AND CAST(s AS INT) < 9 WINDOW 1 MINUTE",
+            (
+                "SELECT s, sum(k) AS t FROM A GROUP BY s "
+                "HAVING CAST(s AS INT) > 5 AND CAST(s AS INT) < 9 WINDOW 1 MINUTE"
+            ),
             [("7", 3)],
         ),
         (
-            "SELECT a + 1 AS b, a + 1 + k AS c FROM (SELECT CAST(s AS INT) AS a, k FROM A) t WINDOW 1 MINUTE",
+            (
+                "SELECT a + 1 AS b, a + 1 + k AS c FROM (SELECT CAST(s AS INT) AS a, k "
+                "FROM A) t WINDOW 1 MINUTE"
+            ),
             [(6, 7), (None, None), (8, 11)],
         ),
     ],
@@ -129,7 +138,7 @@ def test_join_keys_of_mixed_types(engine: muntin.Engine) -> None:
 def test_a_fatal_error_of_duckdb_costs_no_results(
     engine: muntin.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with an internal error, after which DuckDB accepts no query on the connection."""
+    """After an internal error DuckDB accepts no further query on the connection."""
     dead: list[duckdb.DuckDBPyConnection] = []
     run, calls = ducks._run, iter(range(1_000))
 
@@ -148,7 +157,7 @@ def test_a_fatal_error_of_duckdb_costs_no_results(
     assert len(dead) >= 2
 
 
-# -- queries that cannot be evaluated ------------------------------------------------------------------
+# -- queries that cannot be evaluated --------------------------------------------------------------
 
 
 def test_only_the_failing_query_is_suspended(
@@ -223,7 +232,7 @@ def test_queries_that_share_a_failing_join_fail_with_it(
     assert values(healthy) == [(3,)]
 
 
-def test_a_failing_pipeline_leaves_those_that_share_its_steps(
+def test_a_failing_view_does_not_affect_those_that_share_its_steps(
     engine: muntin.Engine, break_marked: Break
 ) -> None:
     group = "SELECT k, count(*) AS n FROM A GROUP BY k"
@@ -247,7 +256,7 @@ def test_a_failing_pipeline_leaves_those_that_share_its_steps(
     assert sorted(row["n"] for row in plain.answer().to_pylist()) == [1, 3]
 
 
-def test_pipelines_above_a_failing_join_fail_with_it(
+def test_views_above_a_failing_join_fail_with_it(
     engine: muntin.Engine, break_marked: Break
 ) -> None:
     failing = [
@@ -265,7 +274,7 @@ def test_pipelines_above_a_failing_join_fail_with_it(
     assert healthy.answer().to_pylist() == [{"v": 2}]
 
 
-def test_a_step_that_fails_for_several_pipelines_suspends_all_of_them(
+def test_a_step_that_fails_for_several_views_suspends_all_of_them(
     engine: muntin.Engine, break_marked: Break
 ) -> None:
     inner = f"SELECT k, sum(g + {MARK}) AS n FROM A GROUP BY k HAVING sum(g) + {MARK} > 0"
@@ -320,10 +329,11 @@ def test_a_suspended_query_holds_neither_rows_nor_time(
     assert len(healthy.poll()) == 59
     assert rows_held(engine.dataflow) < 10
     assert len(failing.poll()) == 1
-    assert engine.stats()["queries"].keys() == {"failing", healthy.name}  # type: ignore[attr-defined]
+    queries = engine.stats()["queries"]
+    assert queries.keys() == {"failing", healthy.name}  # type: ignore[attr-defined]
 
 
-# -- an engine that runs by itself ---------------------------------------------------------------------
+# -- an engine in the background -----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -362,7 +372,7 @@ def test_a_live_engine_suspends_only_the_failing_query(
             query.poll()
 
 
-def test_a_live_engine_goes_on_when_a_shared_join_fails(
+def test_a_live_engine_continues_when_a_shared_join_fails(
     live: muntin.Engine, break_marked: Break
 ) -> None:
     condition = f"A.k + {MARK} = B.k + {MARK}"

@@ -69,7 +69,7 @@ def test_a_table_without_a_path_is_empty() -> None:
         ("a.csv", "", {}, "table T cannot be read from"),
     ],
 )
-def test_files_that_cannot_be_read(
+def test_unreadable_files_are_refused(
     tmp_path: Path, name: str, text: str | None, options: dict[str, str], message: str
 ) -> None:
     if text is not None:
@@ -78,7 +78,7 @@ def test_files_that_cannot_be_read(
         load(path=str(tmp_path / name), **options)
 
 
-def test_an_empty_folder_is_no_table(tmp_path: Path) -> None:
+def test_an_empty_folder_is_refused_as_a_table(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         load(path=str(tmp_path), format="csv")
 

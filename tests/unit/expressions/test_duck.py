@@ -22,7 +22,7 @@ FATAL = duckdb.FatalException(
 
 
 class Invalidated:
-    """Behaves like a connection after a fatal error: no query succeeds, not even the first one."""
+    """A stand-in for a connection after a fatal error: no query succeeds."""
 
     def __init__(self, error: duckdb.Error) -> None:
         self.error = error
@@ -62,7 +62,7 @@ def test_expressions_get_their_values_although_connections_die(error: duckdb.Err
 
 
 def test_a_row_on_which_duckdb_breaks_every_time_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an internal error in DuckDB would: every connection that sees the row is lost."""
+    """Simulate an internal error in DuckDB: every connection that evaluates the row is lost."""
     broken = _breaking_on(2)
     monkeypatch.setattr("muntin.expressions.duck._run", broken)
     evaluator = Evaluator(Duck())

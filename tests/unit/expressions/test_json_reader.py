@@ -20,7 +20,10 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.booleans())
-def test_the_loop_reads_what_json_reads(value: object, indented: bool) -> None:  # noqa: FBT001 (drawn)
+def test_the_loop_reads_what_json_reads(
+    value: object,
+    indented: bool,  # noqa: FBT001 (drawn)
+) -> None:
     text = json.dumps(value, indent=2 if indented else None)
     assert read_deep_json(text) == value
 

@@ -19,7 +19,9 @@ _OPERATORS = ("=", "<>", "!=", "<", "<=", ">", ">=")
 
 
 @given(st.sampled_from(list(_BITS)), st.sampled_from(_OPERATORS), st.data())
-def test_as_duckdb_decides(kind: pa.DataType, sign: str, data: st.DataObject) -> None:
+def test_plain_conditions_decide_as_duckdb_does(
+    kind: pa.DataType, sign: str, data: st.DataObject
+) -> None:
     """NULL is not true, and numbers may be too large for the column."""
     values = st.integers(-(2 ** _BITS[kind]), 2 ** _BITS[kind] - 1)
     rows = data.draw(st.lists(st.none() | st.integers(-2, 2) | values, max_size=20))
@@ -52,12 +54,12 @@ def test_as_duckdb_decides(kind: pa.DataType, sign: str, data: st.DataObject) ->
         ('"0.x" > "0.x"', pa.int64()),
     ],
 )
-def test_all_else_is_left_to_duckdb(text: str, kind: pa.DataType) -> None:
+def test_all_other_conditions_are_left_to_duckdb(text: str, kind: pa.DataType) -> None:
     assert plain_mask(text, pa.table({"0.x": pa.array([1, 0], pa.int8()).cast(kind)})) is None
 
 
-def test_several_conditions_are_all_to_be_true() -> None:
-    """Whether DuckDB is asked or not."""
+def test_several_conditions_must_all_be_true() -> None:
+    """This holds whether or not DuckDB evaluates them."""
     x = ColumnRef(0, "x")
     few, odd = (
         Expression('"0.x" < 4', (x,), pa.bool_()),

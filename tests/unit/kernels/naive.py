@@ -1,6 +1,6 @@
 """A window join over plain Python lists, and a rig that runs the join kernels on the same rows.
 
-Every source reads a stream of its own, except stored ones. A row has a time, a code, a group (its
+Every source reads a separate stream, except stored ones. A row has a time, a code, a group (its
 partition) and its position in the stream. Two sources ``i < j`` join where ``code_i operator
 code_j``.
 """
@@ -52,7 +52,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Scene:
-    """Windows, rows in total order (those of stored windows first), and the comparison between any two sources."""
+    """Windows, rows in total order, and the comparison between any two sources.
+
+    The rows of stored windows come first.
+    """
 
     windows: tuple[Window, ...]
     rows: tuple[Row, ...]
@@ -67,7 +70,7 @@ class Scene:
         return [row for row in self.rows if self.windows[row.source].kind != layout.STORED]
 
     def alive(self, source: int, seen: Sequence[Row], now: int) -> list[Row]:
-        """The rows of a source inside its window when exactly the rows ``seen`` have come and it is ``now``."""
+        """Return the rows inside a source's window at ``now``, after exactly the rows ``seen``."""
         window = self.windows[source]
         mine = [row for row in seen if row.source == source]
         if window.kind == layout.TIME:
@@ -91,7 +94,7 @@ class Scene:
         )
 
     def inserts(self) -> list[Result]:
-        """Return what every row completes, in the ruled order."""
+        """Return the results that every row completes, in the defined order."""
         results = []
         for number, row in enumerate(self.arriving):
             seen = [*self.stored, *self.arriving[: number + 1]]
@@ -123,7 +126,7 @@ class Scene:
         ]
 
     def changes(self, now: int) -> list[tuple[str, Result]]:
-        """Every result, and what ends up to ``now``, sorted."""
+        """Return every result, and the removals up to ``now``, sorted."""
         found = []
         for result in self.inserts():
             found.append(("+", result))
@@ -285,10 +288,10 @@ class Rig:
         return Output(self.out, self.state.counters, self.scratch)
 
     def program(self, order: Sequence[int] | None = None) -> Program:
-        """Join orders.
+        """Return the join orders.
 
-        The origin bound first and the others in FROM order, or ``order`` for all with the origin in
-        it.
+        The origin comes first and the others in FROM order; or ``order``, with the origin
+        in it, for all.
         """
         table = np.zeros((self.n, self.n, self.stride), np.int64)
         for origin in range(self.n):
@@ -331,9 +334,9 @@ class Rig:
     def drive(
         self, call: Callable[[int, int, int], tuple[int, int, int, int, int]]
     ) -> Iterator[list[int]]:
-        """Call a kernel with (event, resume, enough) until it is done, giving it what it asks for.
+        """Call a kernel with (event, resume, enough) until it is done, and meet its requests.
 
-        Yields columns of results.
+        Yield columns of results.
         """
         event, resume = 0, 0
         while True:

@@ -1,4 +1,4 @@
-"""The loop that takes rows back, against results and ends computed from lists."""
+"""The changelog join, against results and removals computed from lists."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ def signed(rig: Rig, now: int) -> list[tuple[str, Result]]:
 
 
 @given(
-    scenes(), st.sampled_from([None, 1, 3]), st.sampled_from([1, 2, 3, 100]), st.sampled_from([1, 2, 256]),
-    st.integers(0, 9), st.sampled_from(["index", "scan"]), st.sampled_from([0, 2**31 - 3, 2**32 - 3]),
+    scenes(), st.sampled_from([None, 1, 3]), st.sampled_from([1, 2, 3, 100]),
+    st.sampled_from([1, 2, 256]),
+    st.integers(0, 9), st.sampled_from(["index", "scan"]),
+    st.sampled_from([0, 2**31 - 3, 2**32 - 3]),
 )  # fmt: skip
-def test_every_result_comes_once_and_goes_once(
+def test_every_result_is_added_once_and_removed_once(
     scene: Scene, buckets: int | None, room: int, least: int, later: int, method: str, first: int
 ) -> None:  # fmt: skip
     now = max((row.time for row in scene.arriving), default=0) + later

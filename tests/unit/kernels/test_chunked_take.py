@@ -1,4 +1,4 @@
-"""Gathering from pieces against indexing into one list."""
+"""Gathering from chunks against indexing into one list."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The kernel written out for two windows against the general one.
+"""The kernel specialized for two windows against the general one.
 
-Results, order, counts and what is left.
+Results, order, counts and remaining state must be equal.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ def general(rig: Rig) -> list[list[int]]:
     st.sampled_from([1, 2, 256]),
     st.sampled_from([0, 2**31 - 4, 2**32 - 4]),
 )
-def test_it_does_what_the_general_kernel_does(
-    scene: Scene, room: int, least: int, first: int
-) -> None:
+def test_it_equals_the_general_kernel(scene: Scene, room: int, least: int, first: int) -> None:
     with patch.object(join_state, "_LEAST", least):
         mine, other = (Rig(scene, room=room, first=first) for _ in range(2))
         found = pair(mine)
@@ -63,7 +61,7 @@ def test_it_does_what_the_general_kernel_does(
 
 
 def test_all_reasons_to_return_happen_on_long_input() -> None:
-    """More rows than the kernel looks ahead, keys that come back, rings that turn."""
+    """The input exceeds the kernel's lookahead, repeats keys and wraps the rings around."""
     rows = [Row(place % 2, place // 3, (place * 7) % 5, 0, place // 2) for place in range(400)]
     scene = Scene((Window(layout.TIME, 30), Window(layout.COUNT, 40)), tuple(rows))
     with patch.object(join_state, "_LEAST", 2):

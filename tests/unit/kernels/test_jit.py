@@ -1,4 +1,4 @@
-"""When kernels are compiled anew, and what a first start says."""
+"""When kernels are compiled again, and what a first start prints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCES = sorted(Path(jit.__file__).parent.glob("*.py"))
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
-    """As if nothing had been prepared yet in this process."""
+    """Reset the process to a state in which nothing has been prepared yet."""
     prepared = jit._prepared
     jit._stamp.cache_clear()
     jit._prepared = False
@@ -71,7 +71,7 @@ def test_preparing_reports_each_kernel_that_was_not_in_the_cache(
 
 
 @pytest.mark.usefixtures("fresh")
-def test_progress_goes_to_stderr_unless_someone_listens(
+def test_progress_goes_to_stderr_unless_a_listener_is_given(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(jit, "_kernels", [_Kernel("cold", cached=False)])

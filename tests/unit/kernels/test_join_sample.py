@@ -12,7 +12,7 @@ codes = st.lists(st.sampled_from([0, 1, 2, -1, 1 << 40, -(1 << 63), (1 << 63) - 
 
 
 @given(codes, codes)
-def test_pairs_are_those_that_two_loops_find(one: list[int], other: list[int]) -> None:
+def test_pairs_are_those_of_two_nested_loops(one: list[int], other: list[int]) -> None:
     values, counts = np.zeros(16, np.int64), np.zeros(16, np.int64)
     count_values(np.array(one, np.int64), values, counts)
     assert counts.sum() == len(one)

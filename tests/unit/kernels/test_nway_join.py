@@ -1,4 +1,7 @@
-"""The join loops against nested loops over lists, with buffers and rings so small that every way out of a kernel is taken."""
+"""The join loops against nested loops over lists.
+
+Buffers and rings are so small that kernels return for every possible reason.
+"""
 
 from __future__ import annotations
 
@@ -36,19 +39,27 @@ FIRSTS = st.sampled_from([0, 0, 2**31 - 3, 2**32 - 3])
 def arrivals(
     rig: Rig, policy: int, *, order: list[int] | None = None, cuts: Sequence[int] = ()
 ) -> list[Result]:
-    """Return the results of join_arrivals; with an order as NAIVE.
+    """Return the results of join_arrivals; with an order, evaluate as NAIVE.
 
-    Fitted to what they hold at each cut, as between batches.
+    At each cut the state is fitted to its contents, as between batches.
     """
     program, expiry = rig.program(order), np.array([layout.EVER, 2], np.int64)
     results: list[Result] = []
     for start, stop in pairwise(sorted({0, *cuts, len(rig.times)})):
         columns = rig.drive(
-            lambda event, resume, enough, start=start, stop=stop: join_arrivals(  # type: ignore[misc]
-                rig.state.arena, program, rig.events, int(order is not None), policy, expiry,
-                Span(max(event, start), stop, resume, enough), rig.output,
+            lambda event, resume, enough, start=start, stop=stop: (  # type: ignore[misc]
+                join_arrivals(
+                    rig.state.arena,
+                    program,
+                    rig.events,
+                    int(order is not None),
+                    policy,
+                    expiry,
+                    Span(max(event, start), stop, resume, enough),
+                    rig.output,
+                )
             )
-        )  # fmt: skip
+        )
         results += [tuple(column[1:]) for column in columns]
         limits = rig.limits(int(rig.times[stop - 1]), rig.counts[stop - 1])
         state = rig.state
@@ -59,7 +70,8 @@ def arrivals(
 
 @given(scenes(), POLICIES, BUCKETS, ROOMS, FIRSTS, METHODS, st.sampled_from([1, 2, 256]), st.data())
 def test_arrivals_equal_nested_loops_in_content_and_order(
-    scene: Scene, policy: int, buckets: int | None, room: int, first: int, method: str, least: int, data: st.DataObject
+    scene: Scene, policy: int, buckets: int | None, room: int, first: int, method: str, least: int,
+    data: st.DataObject
 ) -> None:  # fmt: skip
     with patch.object(join_state, "_LEAST", least):
         rig = Rig(
@@ -82,7 +94,7 @@ def test_arrivals_equal_nested_loops_in_content_and_order(
 @given(
     scenes(), st.sampled_from([layout.OWN, layout.EAGER, layout.LAZY]), BUCKETS, ROOMS, st.data()
 )
-def test_naive_finds_the_same_wherever_the_new_row_stands_in_the_order(
+def test_naive_finds_the_same_for_any_place_of_the_new_row_in_the_order(
     scene: Scene, policy: int, buckets: int | None, room: int, data: st.DataObject
 ) -> None:  # fmt: skip
     order = data.draw(st.permutations(range(len(scene.windows))))
@@ -93,7 +105,7 @@ def test_naive_finds_the_same_wherever_the_new_row_stands_in_the_order(
 
 
 @given(scenes(), BUCKETS, ROOMS, st.data())
-def test_intervals_find_the_same_however_they_are_cut(
+def test_intervals_find_the_same_for_any_cut(
     scene: Scene, buckets: int | None, room: int, data: st.DataObject
 ) -> None:
     rig = Rig(scene, buckets=buckets, room=room)
@@ -106,13 +118,15 @@ def test_intervals_find_the_same_however_they_are_cut(
             rig.state.reserve(s, int(np.sum(rig.sources[start:stop] == s)), layout.EVER)
         order = np.empty(stop - start, np.int64)
         results += rig.drive(
-            lambda _event, resume, _enough, start=start, stop=stop, order=order: join_interval(  # type: ignore[misc]
-                rig.state.arena,
-                program,
-                rig.events,
-                Span(start, stop, resume, 0),
-                order,
-                rig.output,
+            lambda _, resume, __, start=start, stop=stop, order=order: (  # type: ignore[misc]
+                join_interval(
+                    rig.state.arena,
+                    program,
+                    rig.events,
+                    Span(start, stop, resume, 0),
+                    order,
+                    rig.output,
+                )
             )
         )
     assert sorted(tuple(column[1:]) for column in results) == sorted(scene.inserts())
@@ -121,7 +135,7 @@ def test_intervals_find_the_same_however_they_are_cut(
 
 
 @given(scenes(), BUCKETS, ROOMS, st.integers(0, 6))
-def test_a_snapshot_is_the_join_of_what_the_windows_hold(
+def test_a_snapshot_is_the_join_of_the_rows_in_the_windows(
     scene: Scene, buckets: int | None, room: int, later: int
 ) -> None:
     rig = Rig(scene, buckets=buckets, room=room)
@@ -142,7 +156,7 @@ def test_a_snapshot_is_the_join_of_what_the_windows_hold(
     assert sorted(tuple(column[2:]) for column in results) == scene.answer(now)
 
 
-def test_small_buffers_make_the_kernels_come_back_for_every_reason() -> None:
+def test_small_buffers_make_the_kernels_return_for_every_reason() -> None:
     rows = [Row(place % 2, place // 2, 0, 0, place // 2) for place in range(60)]
     scene = Scene((Window(layout.TIME, 100), Window(layout.TIME, 100)), tuple(rows))
     with patch.object(join_state, "_LEAST", 2):
@@ -164,7 +178,8 @@ def test_nothing_is_counted_twice_when_a_step_is_repeated() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([0, 0, 0, 1]), st.integers(0, 2), st.integers(0, 3)), max_size=70),
+    st.lists(st.tuples(st.sampled_from([0, 0, 0, 1]), st.integers(0, 2), st.integers(0, 3)),
+        max_size=70),
     st.sampled_from([layout.OWN, layout.PROBE, layout.PROBE_INSERT, layout.PROBE_ALL, layout.ALL]),
     st.lists(st.integers(0, 100), max_size=12),
 )  # fmt: skip
@@ -173,10 +188,10 @@ def test_nothing_is_counted_twice_when_a_step_is_repeated() -> None:
     layout.ALL,
     [],
 )
-def test_buckets_are_cleaned_right_after_rows_in_their_middle_were_left_behind(
+def test_buckets_are_cleaned_correctly_after_rows_in_their_middle_remained(
     drawn: list[tuple[int, int, int]], policy: int, cuts: list[int]
 ) -> None:  # fmt: skip
-    """A partitioned window lets rows go in any order, and its ring is moved again and again."""
+    """A partitioned window expires rows in any order, and its ring is resized repeatedly."""
     rows: list[Row] = []
     for time, (source, code, group) in enumerate(drawn):
         rows.append(Row(source, time, code, group, sum(row.source == source for row in rows)))

@@ -1,4 +1,4 @@
-"""Moving rows to another ring and looking over a store, against a list of the rows that were put in."""
+"""Resizing rings and scanning stores, against a list of the inserted rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fill(rig: Rig, policy: int) -> list[list[int]]:
 
 
 def chains(rig: Rig, s: int) -> dict[int, list[int]]:
-    """For each bucket of the first index the positions met along its chain."""
+    """Return, for each bucket of the first index, the positions along its chain."""
     state, found = rig.state, {}
     x, store = int(state.first_index[s]), state.stores[s]
     for bucket in range(int(state.indexes[x, layout.BUCKETS])):
@@ -73,8 +73,10 @@ def test_counting_and_positions_see_exactly_the_rows_inside(
 
 
 @given(
-    scenes(2, operators=(layout.EQ,)), st.sampled_from([layout.OWN, layout.EAGER, layout.LAZY, layout.PROBE]),
-    st.sampled_from([None, 1, 3]), st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40)), min_size=1, max_size=3),
+    scenes(2, operators=(layout.EQ,)),
+    st.sampled_from([layout.OWN, layout.EAGER, layout.LAZY, layout.PROBE]),
+    st.sampled_from([None, 1, 3]),
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40)), min_size=1, max_size=3),
 )  # fmt: skip
 def test_a_ring_of_another_size_holds_the_same_rows_in_the_same_chains(
     scene: Scene, policy: int, buckets: int | None, sizes: list[tuple[int, int]]

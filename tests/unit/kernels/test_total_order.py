@@ -1,4 +1,4 @@
-"""The merge where several sources read one stream and others are stored, against a sort in plain Python."""
+"""The merge of several sources over one stream and stored ones, against a sort in plain Python."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from muntin.kernels.arrays import EventArrays
 from muntin.kernels.total_order import Readers, StreamRows, merge_events
 
-# For each row of a stream: its gap to the row before, and for each source whether it wants the row
-# and whom the row pushes out.
+# For each row of a stream: its gap to the row before, and for each source whether it accepts the
+# row and which position the row pushes out.
 ROWS = st.lists(
     st.tuples(
         st.integers(0, 2),
@@ -28,8 +28,9 @@ MODES = st.sampled_from(["yes", "no"])
     MODES,
     MODES,
 )
-def test_a_row_is_one_event_for_every_source_that_wants_it(
-    streams: list[list[tuple[int, list[tuple[bool, int]]]]], reads: list[int], counts_rows: str, ticks: str
+def test_a_row_is_one_event_for_every_source_that_accepts_it(
+    streams: list[list[tuple[int, list[tuple[bool, int]]]]], reads: list[int], counts_rows: str,
+    ticks: str
 ) -> None:  # fmt: skip
     counting, ticking = counts_rows == "yes", ticks == "yes"
     n = len(streams)

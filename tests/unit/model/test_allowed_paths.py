@@ -17,7 +17,7 @@ from muntin.model.allowed_paths import AllowedPaths
 
 @pytest.fixture(autouse=True)
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``allowed`` with input, links and output; ``secret`` beside it; the test runs in ``allowed``."""
+    """Return a folder with ``allowed``, in which the test runs, and ``secret`` beside it."""
     tmp_path = Path(os.path.realpath(tmp_path))
     inside = tmp_path / "allowed"
     (inside / "in").mkdir(parents=True)
@@ -181,7 +181,7 @@ def test_a_link_swapped_after_the_check_is_noticed(
 
 
 @pytest.mark.parametrize("given", [3, [3], [""], {"a": 1}, [["x"]], ""])
-def test_what_are_no_paths_is_refused(given: object) -> None:
+def test_values_that_are_not_paths_are_refused(given: object) -> None:
     with pytest.raises(SettingError, match="allowed_paths cannot be"):
         AllowedPaths.of(given)
 
@@ -198,13 +198,19 @@ REFUSED = [
     f"{STREAM} (format = 'csv', path = '../secret')",
     f"{STREAM} (format = 'text', path = '/etc/*')",
     f"{STREAM} (format = 'csv', path = 's3a://bucket/x')",
-    f"{STREAM} (format = 'csv', path = 'in', cleanSource = 'archive', sourceArchiveDir = '../secret')",
+    (
+        f"{STREAM} (format = 'csv', path = 'in', cleanSource = 'archive', sourceArchiveDir = "
+        "'../secret')"
+    ),
     f"{STREAM} (format = 'xml', path = 'in', rowValidationXSDPath = '/etc/passwd')",
     f"{STREAM} (format = 'avro', path = 'in', avroSchemaUrl = 'http://elsewhere/x')",
     f"{STREAM} (format = 'parquet', path = 'in', basePath = '/')",
     f"{STREAM} (format = 'kafka', subscribe = 'x')",
     f"{STREAM} (format = 'jdbc', url = 'jdbc:x')",
-    f"{STREAM} (format = 'org.apache.spark.sql.execution.datasources.text.TextFileFormat', path = 'in')",
+    (
+        f"{STREAM} (format = 'org.apache.spark.sql.execution.datasources.text.TextFileFormat', "
+        "path = 'in')"
+    ),
     f"{STREAM} (format = 'socket', host = 'localhost', port = 9)",
     f"{QUERY} (sink = 'csv', path = '../out')",
     f"{QUERY} (sink = 'orc', path = 'out_link/x')",
@@ -230,7 +236,10 @@ def test_confined_scripts_cannot_reach_out(script: str) -> None:
 
 
 def test_confined_scripts_work_inside_and_unconfined_ones_anywhere(base: Path) -> None:
-    inside = "CREATE TABLE T (k INT) WITH (path = 'in/t.csv'); CREATE TABLE U (k INT) WITH (format = 'csv', path = 'in_link');"
+    inside = (
+        "CREATE TABLE T (k INT) WITH (path = 'in/t.csv'); CREATE TABLE U (k INT) "
+        "WITH (format = 'csv', path = 'in_link');"
+    )
     muntin.Engine(allowed_paths=[base / "allowed"]).execute(inside)
     muntin.Engine(allowed_paths=str(base)).execute(REFUSED[0])
     muntin.Engine().execute(REFUSED[0])

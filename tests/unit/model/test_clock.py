@@ -54,7 +54,7 @@ def test_intervals_as_people_write_them(text: str, micros: int) -> None:
     "text",
     ["seconds", "1", "1 second 2", "one second", "1 second; 2 seconds", "1e3 s", "- 1 s", "1 s s"],
 )
-def test_what_is_no_interval_says_how_to_write_one(text: str) -> None:
+def test_an_invalid_interval_is_refused_with_the_right_form(text: str) -> None:
     with pytest.raises(
         InputError, match=r"is not an interval\. Write a number and a unit, for example '2 seconds'"
     ):
@@ -80,7 +80,7 @@ def test_instants_out_of_range(value: int) -> None:
 
 
 @pytest.mark.parametrize("unit", ["fortnight", "", "secondss", "mon"])
-def test_units_there_are_not(unit: str) -> None:
+def test_unknown_units_are_refused(unit: str) -> None:
     assert unit_micros(unit) is None
 
 
@@ -108,7 +108,7 @@ def test_intervals(text: str, micros: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "soon", "5", "5 parsecs", "1 second and", "99999999999 weeks"]
 )
-def test_what_is_no_interval(text: str) -> None:
+def test_invalid_intervals_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         parse_interval(text)
 

@@ -58,7 +58,7 @@ def test_unsafe_characters_become_escapes(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_other_text_stays(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert printable(text) == text
 
 
@@ -72,7 +72,7 @@ def test_whatever_the_text_one_safe_line_comes_out(text: str) -> None:
 
 @pytest.fixture
 def logged() -> Iterator[io.StringIO]:
-    """What a handler of the user's writes of Muntin's records."""
+    """Yield the stream to which a user's log handler writes Muntin's records."""
     text = io.StringIO()
     handler = logging.StreamHandler(text)
     handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
@@ -122,7 +122,7 @@ def test_the_console_sink_prints_safe_lines(
 
 
 @pytest.mark.parametrize(("text", "shown"), HOSTILE, ids=IDS)
-def test_plans_are_drawn_a_safe_line_a_node(text: str, shown: str) -> None:
+def test_plans_are_drawn_with_one_safe_line_per_node(text: str, shown: str) -> None:
     assert draw(Description("query", f"query {text}")) == f"query {shown}"
 
 
@@ -144,8 +144,12 @@ def _progress(name: str) -> dict[str, object]:
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize(("text", "shown"), HOSTILE, ids=IDS)
 def test_progress_shows_names_and_failures_safely(
-    text: str, shown: str, terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch  # noqa: FBT001
-) -> None:  # fmt: skip
+    text: str,
+    shown: str,
+    terminal: bool,  # noqa: FBT001
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")

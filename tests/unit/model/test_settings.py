@@ -48,7 +48,7 @@ OTHER_VALUES = {
 
 
 @pytest.mark.parametrize("name", DECLARATIONS)
-def test_every_setting_is_described_and_takes_its_own_default(name: str) -> None:
+def test_every_setting_is_described_and_accepts_its_default(name: str) -> None:
     declared = DECLARATIONS[name]
     assert declared.description
     assert Settings().having(name.upper(), declared.default) == Settings()
@@ -68,7 +68,7 @@ def test_equal_values_make_equal_settings_however_they_are_written() -> None:
     assert Settings.of(expiry_interval="1 minute") == Settings.of(expiry_interval="60 SECONDS")
 
 
-def test_settings_are_changed_one_at_a_time_and_leave_the_others() -> None:
+def test_changing_one_setting_leaves_the_others_unchanged() -> None:
     changed = Settings().having(" algorithm ", "LAZY").having("buckets", 7)
     assert changed.join.algorithm is Algorithm.LAZY
     assert changed.join.buckets == BucketCounts(7, ())
@@ -110,7 +110,7 @@ def test_buckets_of_an_alias_override_those_of_all() -> None:
     assert (counts.of("B"), counts.of("A")) == (2, 9)
 
 
-def test_options_of_a_sink_are_no_settings_and_others_must_be() -> None:
+def test_options_of_a_sink_are_not_settings_and_all_others_are() -> None:
     own = Settings().of_query((("SINK", "console"), ("Expiry", "eager")), SINK_OPTIONS)
     assert own == Settings().having("expiry", "eager")
     with pytest.raises(SettingError, match=r"there is no setting 'sinc'\. Did you mean 'sink'\?"):
@@ -150,7 +150,7 @@ def test_a_tree_is_kept_as_it_is_written() -> None:
     assert Settings().having("tree", "off").having("tree", "auto") == Settings()
 
 
-def test_settings_ignore_case_and_queries_have_their_own() -> None:
+def test_settings_ignore_case_and_queries_override_them() -> None:
     settings = Settings().having("EXPIRY", "Lazy")
     assert settings.expiry.policy is Expiry.LAZY
     assert settings.of_query((("expiry", "own"),)).expiry.policy is Expiry.OWN
@@ -171,6 +171,6 @@ def test_settings_ignore_case_and_queries_have_their_own() -> None:
         ("replan_change", "x", "at least 1"),
     ],
 )
-def test_settings_say_what_they_can_be(name: str, value: object, message: str) -> None:
+def test_refused_settings_list_the_valid_values(name: str, value: object, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         Settings().having(name, value)

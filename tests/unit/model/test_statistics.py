@@ -32,6 +32,9 @@ def test_statistics_are_known_where_both_numbers_are_declared() -> None:
 def test_numbers_that_make_no_sense_are_refused(rate: str, distinct: str, named: str) -> None:
     with pytest.raises(
         InputError,
-        match=rf"{named} cannot be '{rate if named == 'rate' else distinct}'\. rate is rows per second",
+        match=(
+            rf"{named} cannot be '{rate if named == 'rate' else distinct}'\. rate is rows per "
+            r"second"
+        ),
     ):
         declared_statistics((("rate", rate), ("distinct", distinct)))

@@ -1,4 +1,4 @@
-"""Codes must compare as DuckDB compares the values they stand for, and rows without a code are not wanted."""
+"""Codes compare as DuckDB compares their values; rows without a code are skipped."""
 
 from __future__ import annotations
 
@@ -51,7 +51,12 @@ COLUMNS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.time64("us"), [dt.time(0), dt.time(23, 59, 59, 999999), None]),
     (
         pa.timestamp("us"),
-        [dt.datetime(1, 1, 1), dt.datetime(1970, 1, 1), dt.datetime(2026, 1, 1, 0, 0, 0, 1), None],  # noqa: DTZ001
+        [
+            dt.datetime(1, 1, 1),  # noqa: DTZ001
+            dt.datetime(1970, 1, 1),  # noqa: DTZ001
+            dt.datetime(2026, 1, 1, 0, 0, 0, 1),  # noqa: DTZ001
+            None,
+        ],
     ),
     (pa.timestamp("s"), [dt.datetime(1970, 1, 1), dt.datetime(2026, 1, 1), None]),  # noqa: DTZ001
     (
@@ -99,13 +104,15 @@ def codes_of(duck: Duck, kind: pa.DataType, values: list[Any], code: CodeKind) -
     ids=lambda part: part if isinstance(part, str) else str(part[0]),
 )
 def test_codes_decide_comparisons_as_duckdb_does(
-    duck: Duck, left: tuple[pa.DataType, list[Any]], operator: str, right: tuple[pa.DataType, list[Any]]
+    duck: Duck, left: tuple[pa.DataType, list[Any]], operator: str,
+    right: tuple[pa.DataType, list[Any]]
 ) -> None:  # fmt: skip
     kind = code_kind(left[0], right[0], operator)
     assert kind is not None
     pairs = list(product(range(len(left[1])), range(len(right[1]))))
     batch = pa.table({
-        "a": pa.array([left[1][a] for a, _ in pairs], left[0]), "b": pa.array([right[1][b] for _, b in pairs], right[0]),
+        "a": pa.array([left[1][a] for a, _ in pairs], left[0]),
+        "b": pa.array([right[1][b] for _, b in pairs], right[0]),
     })  # fmt: skip
     truth = (
         duck.run(f"SELECT coalesce(a {operator} b, false) AS t FROM batch", batch=batch)
@@ -122,7 +129,7 @@ def test_codes_decide_comparisons_as_duckdb_does(
             assert held is expected, (left[1][a], right[1][b])
 
 
-def test_rows_that_fail_a_filter_or_have_no_value_are_not_wanted(duck: Duck) -> None:
+def test_rows_that_fail_a_filter_or_have_no_value_are_skipped(duck: Duck) -> None:
     rows = pa.table({"x": pa.array([1, 2, None, 4], pa.int64())})
     both = reader(
         duck, Code(column(pa.int64()), CodeKind.WHOLE), filters=(column(pa.bool_(), '"0.x" <> 2'),)
@@ -133,7 +140,7 @@ def test_rows_that_fail_a_filter_or_have_no_value_are_not_wanted(duck: Duck) -> 
     assert codes[wanted].tolist() == [[1], [4]]
 
 
-def test_without_filters_and_nulls_all_rows_are_wanted(duck: Duck) -> None:
+def test_without_filters_and_nulls_all_rows_are_accepted(duck: Duck) -> None:
     codes, wanted = reader(duck, Code(column(pa.int64(), '"0.x" * 2'), CodeKind.WHOLE)).read(
         pa.table({"x": [3, 4]})
     )
@@ -163,7 +170,7 @@ def test_no_rows_and_no_codes(duck: Duck) -> None:
     ("kind", "values"), COLUMNS, ids=lambda part: str(part) if isinstance(part, pa.DataType) else ""
 )
 def test_partitions_are_the_groups_of_sql(duck: Duck, kind: pa.DataType, values: list[Any]) -> None:
-    """NULL is a partition of its own, both zeros are one, and so is NaN."""
+    """NULL forms one partition, both zeros form one, and NaN forms one."""
     rows = pa.table(
         {
             "x": pa.array(values * 2, kind),
@@ -172,7 +179,10 @@ def test_partitions_are_the_groups_of_sql(duck: Duck, kind: pa.DataType, values:
     )
     for names in (("x",), ("x", "y"), ("y", "x")):
         low, high = reader(duck, partition=names).read_partitions(rows)
-        group = f"SELECT dense_rank() OVER (ORDER BY {', '.join(names)}) AS g FROM (SELECT *, row_number() OVER () AS r FROM batch) ORDER BY r"
+        group = (
+            f"SELECT dense_rank() OVER (ORDER BY {', '.join(names)}) AS g "
+            "FROM (SELECT *, row_number() OVER () AS r FROM batch) ORDER BY r"
+        )
         groups = duck.run(group, batch=rows).column("g").to_pylist()
         keys = list(zip(low.tolist(), high.tolist(), strict=True))
         assert len(set(zip(keys, groups, strict=True))) == len(set(keys)) == len(set(groups))

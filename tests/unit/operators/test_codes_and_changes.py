@@ -19,7 +19,7 @@ from muntin.operators.result import sign_column, time_column
 
 @given(st.lists(st.floats(allow_nan=True), min_size=2, max_size=20))
 def test_real_codes_order_as_duckdb_does(values: list[float]) -> None:
-    """No negative zero, one NaN, above infinity."""
+    """There is no negative zero and one NaN, which is above infinity."""
     codes = real_codes(pa.chunked_array([pa.array(values, pa.float64())])).tolist()
     for left, a in zip(codes, values, strict=True):
         for right, b in zip(codes, values, strict=True):
@@ -84,7 +84,7 @@ def test_changes_are_put_in_the_order_of_time() -> None:
     assert consolidate(after.slice(0, 0), Duck()).num_rows == 0
 
 
-def test_signs_and_times_are_columns_without_a_python_object_a_row() -> None:
+def test_signs_and_times_are_columns_without_a_python_object_per_row() -> None:
     assert sign_column(None, 2).to_pylist() == ["+", "+"]
     assert sign_column(np.array([1, -1], np.int8), 2).to_pylist() == ["+", "-"]
     times = np.array([0, -1])

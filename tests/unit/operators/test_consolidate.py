@@ -28,7 +28,8 @@ CHANGES = st.lists(
 def table(changes: list[Change]) -> pa.Table:
     columns = [list(column) for column in zip(*changes, strict=True)] or [[], [], [], []]
     return pa.table({
-        "_op": pa.array(columns[0], pa.string()), "_ts": pa.array(columns[1], pa.int64()).cast(pa.timestamp("us")),
+        "_op": pa.array(columns[0], pa.string()),
+        "_ts": pa.array(columns[1], pa.int64()).cast(pa.timestamp("us")),
         "n": pa.array(columns[2], pa.int64()), "n2": pa.array(columns[3], pa.string()),
     })  # fmt: skip
 
@@ -60,7 +61,7 @@ def test_no_row_is_both_removed_and_added_at_one_instant(changes: list[Change]) 
 
 
 @given(CHANGES)
-def test_what_is_left_keeps_its_order(changes: list[Change]) -> None:
+def test_remaining_changes_keep_their_order(changes: list[Change]) -> None:
     by_time = sorted(changes, key=lambda change: change[1])
     left = iter(by_time)
     assert all(
@@ -71,7 +72,7 @@ def test_what_is_left_keeps_its_order(changes: list[Change]) -> None:
 @pytest.mark.parametrize(
     "changes", [[("+", 1, 1, ""), ("+", 1, 1, "")], [("-", 1, 1, ""), ("+", 2, 1, "")], []]
 )
-def test_instants_at_which_rows_only_come_or_only_go_are_left_alone(changes: list[Change]) -> None:
+def test_instants_with_only_additions_or_only_removals_are_unchanged(changes: list[Change]) -> None:
     assert rows(consolidate(table(changes), DUCK)) == changes
 
 

@@ -1,4 +1,4 @@
-"""W-Expire remembers rows with their ends and takes every one back once, when it is due."""
+"""W-Expire stores rows with their ends and retracts each one once, when it is due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = pa.schema([("x", pa.int64())])
 
 
 def rows(values: list[tuple[int, int, int]]) -> Changes:
-    """Changes of rows that are numbered, given by time, end and sign."""
+    """Return changes of numbered rows, given by time, end and sign."""
     columns = pa.table({"x": pa.array([abs(end - time) for time, end, _ in values], pa.int64())})
     times, ends, signs = (
         np.array([value[place] for value in values], np.int64) for place in range(3)
@@ -31,7 +31,7 @@ def rows(values: list[tuple[int, int, int]]) -> Changes:
         max_size=30,
     )
 )
-def test_what_is_due_goes_at_its_end_and_the_rest_stays(
+def test_due_rows_are_retracted_at_their_end_and_the_others_stay(
     batches: list[tuple[list[tuple[int, int]], int]],
 ) -> None:
     expire = Expire(SCHEMA)
@@ -58,7 +58,7 @@ def test_what_is_due_goes_at_its_end_and_the_rest_stays(
         assert len(expire) == len(kept)
 
 
-def test_many_batches_lie_in_few_runs() -> None:
+def test_many_batches_are_kept_in_few_runs() -> None:
     expire = Expire(SCHEMA)
     for now in range(5_000):
         expire.take(rows([(now, now + 1_000_000, 1)]))
@@ -67,14 +67,14 @@ def test_many_batches_lie_in_few_runs() -> None:
     assert expire.nbytes() < 5_000 * 40
 
 
-def test_rows_without_an_end_are_not_remembered() -> None:
+def test_rows_without_an_end_are_not_stored() -> None:
     expire = Expire(SCHEMA)
     expire.take(rows([(0, NEVER, 1), (0, 5, 1)]))
     expire.take(Changes.coming(pa.table({"x": [1]}), 0))
     assert len(expire) == 1
 
 
-def test_what_goes_at_an_instant_goes_before_others_come() -> None:
+def test_removals_of_an_instant_come_before_its_additions() -> None:
     expire = Expire(SCHEMA)
     expire.run(rows([(0, 5, 1)]), 0)
     found = expire.run(rows([(5, 9, 1)]), 5)
@@ -84,7 +84,7 @@ def test_what_goes_at_an_instant_goes_before_others_come() -> None:
 
 @given(st.integers(1, 2**40), st.integers(0, 2**31))
 def test_many_rows_are_sorted_by_their_ends(window: int, seed: int) -> None:
-    """More than are compared one by one."""
+    """There are more rows than are compared one by one."""
     lengths = np.random.default_rng(seed).integers(1, window + 1, 5_000)
     expire = Expire(SCHEMA)
     expire.take(

@@ -1,4 +1,4 @@
-"""W-Expire above a join remembers matches by their positions, and each goes once, at its end, in the order of time."""
+"""W-Expire above a join stores matches by position and retracts each once, in order of ends."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ Batch = tuple[list[tuple[int, int]], int]
         max_size=30,
     ),
 )
-def test_every_match_comes_and_goes_once_by_time(horizon: int, batches: list[Batch]) -> None:
-    """Also when the horizon that was told is too short."""
+def test_every_match_is_added_and_removed_once_in_order_of_time(
+    horizon: int, batches: list[Batch]
+) -> None:
+    """This holds even if the reported horizon is too short."""
     expire = ExpireMatches(2, horizon)
     kept: list[tuple[int, int]] = []
     now = number = 0
@@ -64,7 +66,7 @@ def test_every_match_comes_and_goes_once_by_time(horizon: int, batches: list[Bat
 
 @given(st.integers(1, 2**40), st.integers(0, 2**31))
 def test_many_matches_are_sorted_by_their_ends(window: int, seed: int) -> None:
-    """More than there is room for at first, and than are compared one by one."""
+    """There are more matches than initially fit, and than are compared one by one."""
     ends = np.random.default_rng(seed).integers(-window, window + 1, 5_000)
     expire = ExpireMatches(1, window)
     expire.take(np.full(5_000, -window - 1), ends, ends[None, :])
@@ -74,7 +76,7 @@ def test_many_matches_are_sorted_by_their_ends(window: int, seed: int) -> None:
     assert np.array_equal(found.positions[0], found.times)
 
 
-def test_room_is_given_back() -> None:
+def test_memory_is_released() -> None:
     endings = Endings(3, 1_000_000)
     empty = endings.nbytes()
     ends = np.arange(100_000)

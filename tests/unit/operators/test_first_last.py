@@ -1,4 +1,4 @@
-"""FIRST and LAST, and different values, against plain Python; values of rows that have left are forgotten."""
+"""FIRST, LAST and distinct values against plain Python; values of expired rows are removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def touch(table: GroupTable, changes: list[tuple[Row, int]], times: list[int]) -
 
 
 class Twin:
-    """FIRST and LAST, and the rows of each group beside them."""
+    """FIRST and LAST, together with the rows of each group."""
 
     def __init__(self) -> None:
         self.table = GroupTable()
@@ -32,7 +32,7 @@ class Twin:
         self.rows: list[Row] = []
 
     def take(self, changes: list[tuple[Row, int]], time: int) -> None:
-        """Take changes, all of one run, and check what is said of each group before and after."""
+        """Apply the changes of one run and check the values of each group before and after."""
         slots = touch(self.table, changes, [time] * len(changes))
         signs = np.array([sign for _, sign in changes], np.int64)
         self.values.reserve(self.table.capacity)
@@ -66,7 +66,7 @@ class Twin:
         self.values.forget(self.table.release(slots))
 
     def expected(self, group: int) -> tuple[str | None, str | None]:
-        """The first and the last value of a group."""
+        """Return the first and the last value of a group."""
         values = [
             row[3]
             for row in sorted(self.rows, key=lambda row: row[1:3])
@@ -77,7 +77,7 @@ class Twin:
 
 @given(st.data())
 def test_first_and_last_follow_their_rows(data: st.DataObject) -> None:
-    """Rows of one time come in any order, and leave in any order."""
+    """Rows of one time arrive and leave in any order."""
     twin = Twin()
     place = 0
     for time in range(data.draw(st.integers(1, 8))):
@@ -101,8 +101,8 @@ def test_first_and_last_follow_their_rows(data: st.DataObject) -> None:
             twin.take(changes, time)
 
 
-def test_rows_that_cannot_be_told_apart_leave_one_by_one() -> None:
-    """As when buckets give different rows the same places."""
+def test_indistinguishable_rows_leave_one_by_one() -> None:
+    """Partitions may give different rows the same positions."""
     twin = Twin()
     same, other = (1, 5, 7, "a"), (1, 5, 8, "b")
     twin.take([(same, 1), (other, 1)], 5)
@@ -113,7 +113,7 @@ def test_rows_that_cannot_be_told_apart_leave_one_by_one() -> None:
     twin.take([(other, -1)], 9)
 
 
-def test_values_of_rows_that_have_left_are_forgotten() -> None:
+def test_values_of_expired_rows_are_removed() -> None:
     twin = Twin()
     rows = [(number % 3, number, number, f"value {number}") for number in range(4_000)]
     most = 0
@@ -139,7 +139,7 @@ def test_values_of_rows_that_have_left_are_forgotten() -> None:
 def test_a_value_counts_once_however_often_it_is_there(
     rows: list[tuple[int, float | None, int]],
 ) -> None:
-    """Rows come one run after the other; each leaves some runs later, or stays."""
+    """Rows arrive run by run; each leaves some runs later, or stays."""
     events = [(time, row, 1) for time, row in enumerate(rows)] + [
         (time + 2 * row[2], row, -1) for time, row in enumerate(rows) if row[2]
     ]

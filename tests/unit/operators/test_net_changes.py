@@ -1,4 +1,4 @@
-"""What is left of changes is what was added more often than it was taken away, the last of equal rows, in order."""
+"""Net changes are rows added more often than removed, the last of equal rows, in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROWS = st.tuples(st.none() | st.integers(0, 2), st.none() | st.sampled_from([""
 
 
 @given(st.lists(_ROWS, max_size=12), st.data())
-def test_as_many_are_left_as_came_more_often_than_they_went(
+def test_net_changes_are_additions_minus_removals(
     rows: list[tuple[int | None, str | None]], data: st.DataObject
 ) -> None:
     went = [row for row in rows if data.draw(st.booleans())]

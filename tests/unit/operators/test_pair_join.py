@@ -1,4 +1,4 @@
-"""Joins of signed rows against all combinations of all changes; nothing is kept of rows that have gone or ended."""
+"""Joins of signed rows against all combinations of all changes; removed rows leave no state."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_all_combinations_with_the_products_of_their_signs(
     keyed: bool,  # noqa: FBT001
     ending: bool,  # noqa: FBT001
 ) -> None:
-    """Rows come and are taken back later, each side in batches; what a batch gives are the combinations with something new."""
+    """Rows are added and later retracted in batches; a batch gives combinations with new rows."""
     joined = join(keyed=keyed, ending=ending)
     past: tuple[list[Change], list[Change]] = ([], [])
     there: tuple[list[Change], list[Change]] = ([], [])
@@ -106,8 +106,8 @@ def test_all_combinations_with_the_products_of_their_signs(
 
 
 @pytest.mark.parametrize("ending", [False, True])
-def test_nothing_is_kept_of_rows_that_have_gone(ending: bool) -> None:  # noqa: FBT001
-    """With ends nobody says so; then what has ended is looked for when there may be much of it."""
+def test_removed_rows_leave_no_state(ending: bool) -> None:  # noqa: FBT001
+    """Rows with ends are not retracted; the join searches for ended rows when many may exist."""
     joined = join(ending=ending)
     nothing = Changes.none(RIGHT)
     most = 0

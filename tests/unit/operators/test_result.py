@@ -47,7 +47,7 @@ def matches(times: list[int], *positions: list[int], signs: list[int] | None = N
     )
 
 
-def test_plain_columns_and_expressions_stand_behind_sign_and_time() -> None:
+def test_plain_columns_and_expressions_follow_sign_and_time() -> None:
     made = maker("SELECT T.n, A.v + 1 AS w, 'c' AS c, A.v FROM A, T WINDOW 1 SECOND").make(
         matches([5, 6], [1, 2], [0, 1], signs=[1, -1])
     )

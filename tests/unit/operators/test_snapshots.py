@@ -1,4 +1,7 @@
-"""The answer at every instant of EVERY has the rows that have come and not gone by then, whatever is taken and shown together."""
+"""The answer at every instant of EVERY has the rows that are present then.
+
+This holds however changes and instants are grouped into calls.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,10 @@ def _changes(rows: list[tuple[int, int, Row]], numbers: list[int] | None) -> Cha
 @pytest.mark.parametrize("equal", ["by values", "by numbers"])
 @pytest.mark.parametrize("at_once", [1, 1 << 20])
 @given(every=st.integers(1, 4), data=st.data())
-def test_answers_are_what_has_come_and_not_gone(
+def test_answers_have_the_rows_added_and_not_removed(
     equal: str, at_once: int, every: int, data: st.DataObject
 ) -> None:
-    """Rows are equal by their values, or by numbers that somebody else gives."""
+    """Rows are equal by their values, or by numbers that the caller assigns."""
     taken = Snapshots(_SCHEMA, _EVALUATOR)
     there: list[tuple[int, Row]] = []
     answers: dict[int, Counter[Row]] = defaultdict(Counter)
@@ -85,13 +88,13 @@ def test_answers_are_what_has_come_and_not_gone(
 def _show(
     answers: dict[int, Counter[Row]], there: list[tuple[int, Row]], since: int, until: int
 ) -> None:
-    """Note the answer at the instants from one on, before another."""
+    """Record the answers at the instants from one on, before another."""
     for instant in range(since, until):
         answers[instant] = Counter(row for _, row in there)
 
 
-def test_what_is_shown_is_kept_once() -> None:
-    """However often it is shown."""
+def test_shown_rows_are_stored_once() -> None:
+    """This holds however often it is shown."""
     taken = Snapshots(_SCHEMA, _EVALUATOR)
     taken.take(_changes([(0, 1, (place, "x")) for place in range(1_000)], None))
     assert [len(table) for table, _ in taken.show(0, 1, 99)] == [100_000]

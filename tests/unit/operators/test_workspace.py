@@ -15,6 +15,6 @@ def test_one_array_serves_all_shapes_and_grows_to_the_largest() -> None:
     assert np.shares_memory(wide, workspace.results(3))
 
 
-def test_an_array_is_contiguous_as_kernels_want_it() -> None:
+def test_an_array_is_contiguous_as_kernels_require() -> None:
     for rows in (3, 8, 5):
         assert Workspace().results(rows, 1 << 19).flags.c_contiguous

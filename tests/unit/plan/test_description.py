@@ -23,7 +23,7 @@ TREE = Description(
 )
 
 
-def test_people_get_lines_with_branches() -> None:
+def test_text_output_has_lines_with_branches() -> None:
     assert draw(TREE).splitlines() == [
         "query: 3 rows, costs 1.5",
         "├─ first",
@@ -34,7 +34,7 @@ def test_people_get_lines_with_branches() -> None:
     ]
 
 
-def test_machines_get_everything() -> None:
+def test_json_output_has_everything() -> None:
     assert to_dict(TREE) == {
         "name": "q",
         "rows": 3,
@@ -45,7 +45,7 @@ def test_machines_get_everything() -> None:
     }
 
 
-def test_two_parts_cannot_have_one_place() -> None:
+def test_two_parts_cannot_have_the_same_place() -> None:
     with pytest.raises(AssertionError, match="keys of their own"):
         to_dict(
             Description(

@@ -1,4 +1,4 @@
-"""How queries are spread: who is at home by which key, who goes everywhere, who is only counted."""
+"""Partitioning of queries: hash by an owner key, broadcast, or counted only."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def catalog() -> Catalog:
         ),
     ],
 )
-def test_routes(sql: str, routes: list[str], spread: set[int]) -> None:
+def test_partitioning_of_each_query(sql: str, routes: list[str], spread: set[int]) -> None:
     query = read_query(sql, "q", catalog())
     assert [str(route) for route in distribution_of(query).routes] == routes
     best = max(ways(query.root), key=lambda way: len(way.keys))
     assert {place for _, place in best.keys} == spread
 
 
-def test_a_bucket_takes_only_rows_at_home_where_a_spread_stream_goes_everywhere() -> None:
+def test_a_partition_keeps_only_rows_it_owns_where_a_partitioned_stream_is_broadcast() -> None:
     query = read_query(
         "SELECT A.k FROM A [ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k", "q", catalog()
     )

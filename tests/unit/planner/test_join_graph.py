@@ -1,4 +1,7 @@
-"""Estimates on join graphs: paper 3's formula where one attribute is common, exact searches, and nothing that absurd numbers break."""
+"""Estimates on join graphs, with exact searches and robustness against absurd numbers.
+
+Where one attribute is common, the formula of [Golab03] holds.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ sources = st.tuples(numbers, numbers, numbers)
 
 
 def common(windows: list[tuple[float, float, float]], buckets: int = 1) -> JoinGraph:
-    """A join on one attribute."""
+    """Return a join on one attribute."""
     statistics = JoinStatistics(
         tuple(SourceStatistics(rate, rows, (values,)) for rate, rows, values in windows)
     )
@@ -39,7 +42,7 @@ def common(windows: list[tuple[float, float, float]], buckets: int = 1) -> JoinG
 
 
 def chain(windows: list[tuple[float, float, float]], buckets: int = 0) -> JoinGraph:
-    """Every source joined with the next by a code of its own."""
+    """Return a join of every source with the next, each on a separate code."""
     statistics = JoinStatistics(
         tuple(SourceStatistics(rate, rows, (values, values)) for rate, rows, values in windows)
     )
@@ -48,13 +51,13 @@ def chain(windows: list[tuple[float, float, float]], buckets: int = 0) -> JoinGr
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
-def test_scanning_windows_on_one_attribute_costs_what_paper_3_says(order: tuple[int, ...]) -> None:
+def test_scanning_windows_on_one_attribute_costs_as_in_golab03(order: tuple[int, ...]) -> None:
     paper = eager_cost(order, [WindowStatistics(*window) for window in TABLE5])
     assert along(common(TABLE5), order, SCANS).looked == pytest.approx(paper)
     assert along(common(TABLE5), order, SCANS).time == pytest.approx(paper)
 
 
-def test_every_origin_of_its_own_is_never_worse_than_the_best_global_order() -> None:
+def test_one_order_per_origin_is_never_worse_than_the_best_global_order() -> None:
     assert best_orders(common(TABLE5), SCANS).time <= 16_000
 
 
@@ -160,7 +163,10 @@ def test_a_window_of_few_rows_is_scanned() -> None:
 
 
 def test_the_window_of_a_fast_stream_gets_more_buckets() -> None:
-    """Paper 3, section 6.5: three streams of rate 1, one fifty times faster, windows of 100, 48 buckets in all."""
+    """[Golab03, section 6.5]: three streams of rate 1, one fifty times faster.
+
+    Windows have 100 rows, and 48 buckets are divided among them.
+    """
     graph = common([(1.0, 100.0, 50.0)] * 3 + [(50.0, 5_000.0, 50.0)], 0)
     buckets = within_memory(graph, DEFAULT_COSTS, 48 * BUCKET_BYTES).buckets
     assert sum(buckets) <= 48

@@ -1,4 +1,4 @@
-"""Steps, checks and indexes of plans that are easily got wrong."""
+"""Steps, checks and indexes of plans that are easy to get wrong."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plan(
 
 
 def lines(found: JoinPlan) -> list[str]:
-    """Every origin's steps as text: source, index codes, keys, checks."""
+    """Return every origin's steps as text: source, index codes, keys, checks."""
     texts = []
     for origin, steps in enumerate(found.orders):
         parts = []
@@ -60,7 +60,7 @@ def test_a_comparison_is_turned_around_for_the_other_side() -> None:
 
 
 def test_a_source_equal_to_two_columns_of_another_checks_both() -> None:
-    """A.k = B.k AND A.k = B.j: B has two codes in one class, so meeting one says nothing of the other."""
+    """In A.k = B.k AND A.k = B.j, B has two codes in one class; a match on one decides only it."""
     found = plan("SELECT A.k FROM A, B WHERE A.k = B.k AND A.k = B.j WINDOW 1 SECOND")
     assert lines(found) == [
         "0: 1 index(0, 1) [0.0 0.0] 0=0.0 1=0.0",
@@ -91,7 +91,7 @@ def test_the_snapshot_begins_at_the_first_stream() -> None:
 
 
 @pytest.mark.parametrize("expiry", ["probe", "probe_insert", "probe_all", "all"])
-def test_paper_4s_expiry_makes_a_chain_of_every_window_without_an_index(expiry: str) -> None:
+def test_expiry_of_kostowski06_makes_a_chain_of_every_window_without_an_index(expiry: str) -> None:
     found = plan("SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND", expiry=expiry)
     assert [
         [(index.codes, index.buckets) for index in source.indexes] for source in found.sources

@@ -1,4 +1,4 @@
-"""Which tree is limited under overload, how, and what is said about it."""
+"""Which tree is limited under overload, how, and how the plan reports it."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_two_sources_have_one_tree_without_inner_nodes() -> None:
     assert plan.reasons[-1].endswith("this one: two sources have no other")
 
 
-def test_where_nothing_is_known_sources_are_joined_along_the_conditions() -> None:
+def test_without_statistics_sources_are_joined_along_the_conditions() -> None:
     plan = planned(CHAIN)
     assert tree_of(plan) == "((A, C), B)"
     assert "nothing is known of the streams" in plan.reasons[-1]
 
 
-def test_where_statistics_are_known_the_cheapest_tree_is_limited() -> None:
+def test_with_statistics_the_cheapest_tree_is_limited() -> None:
     statistics = {
         "A": StreamStatistics(1000, 5),
         "B": StreamStatistics(1, 1_000_000),
@@ -58,7 +58,7 @@ def test_where_statistics_are_known_the_cheapest_tree_is_limited() -> None:
     assert "predicted to be the cheapest" in plan.reasons[-1]
 
 
-def test_more_sources_than_all_trees_are_looked_at_for_are_joined_one_after_the_other() -> None:
+def test_too_many_sources_for_an_exhaustive_search_get_a_linear_tree() -> None:
     names = "ABCDEFGH"
     conditions = " AND ".join(f"A.k = {name}.k" for name in names[1:])
     sql = f"SELECT A.k FROM {', '.join(names)} WHERE {conditions} WINDOW 10 SECONDS"
@@ -71,7 +71,7 @@ def test_a_tree_that_is_set_is_limited() -> None:
     assert tree_of(planned(CHAIN, tree="(A, (B, C))")) == "(A, (B, C))"
 
 
-def test_settings_and_freshness_say_how_it_is_limited() -> None:
+def test_settings_and_freshness_determine_the_limits() -> None:
     sql = "SELECT A.k FROM A [ROWS 5], B [RANGE 1 SECOND] WHERE A.k = B.k FRESHNESS A 9 ROWS"
     plan = planned(
         sql,
@@ -98,7 +98,7 @@ def test_without_adapt_nothing_is_limited() -> None:
     assert plan.tree is None
 
 
-def test_what_cannot_be_limited_says_so_and_is_planned_as_ever() -> None:
+def test_what_cannot_be_limited_is_reported_and_planned_as_usual() -> None:
     plan = planned("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 ROWS EMIT CHANGES")
     assert plan.limiting is None
     assert plan.tree is None
@@ -108,14 +108,14 @@ def test_what_cannot_be_limited_says_so_and_is_planned_as_ever() -> None:
     )
 
 
-def test_a_tree_that_is_set_and_cannot_be_is_refused() -> None:
+def test_an_impossible_tree_setting_is_refused() -> None:
     with pytest.raises(SettingError, match="cannot run as a tree"):
         planned(
             "SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 2] WHERE A.k = B.k", tree="(A, B)"
         )
 
 
-def test_changes_of_a_join_without_equalities_are_taken_back_above_it() -> None:
+def test_changes_of_a_join_without_equalities_are_retracted_above_it() -> None:
     plan = planned("SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 3 SECONDS EMIT CHANGES")
     assert plan.limiting is not None
     assert not plan.retracting

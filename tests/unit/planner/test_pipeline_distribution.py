@@ -1,4 +1,4 @@
-"""By what the streams of a pipeline are spread, what buckets compute of it, and what is left to the last stage."""
+"""Partitioning of a view's streams, what partitions compute, and what the global stage does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def distributed(sql: str) -> Distribution:
 
 
 def drawn(node: Node) -> str:
-    """A tree in one line."""
+    """Return a tree in one line."""
     name = SHORT.get(type(node), "rows" if node.is_leaf else "select")
     return f"{name}({', '.join(map(drawn, node.inputs))})" if node.inputs else name
 
@@ -74,7 +74,7 @@ LOCAL = [
 
 
 @pytest.mark.parametrize(("sql", "routes"), LOCAL)
-def test_buckets_compute_all_where_a_column_can_be_traced_to_the_streams(
+def test_partitions_compute_all_where_a_column_can_be_traced_to_the_streams(
     sql: str, routes: list[str]
 ) -> None:
     how = distributed(sql)
@@ -138,7 +138,7 @@ ABOVE = [
 
 
 @pytest.mark.parametrize(("sql", "routes", "parts", "last"), ABOVE)
-def test_what_buckets_cannot_compute_is_left_to_the_last_stage(
+def test_what_partitions_cannot_compute_is_left_to_the_global_stage(
     sql: str, routes: list[str], parts: list[str], last: str
 ) -> None:
     how = distributed(sql)
@@ -149,15 +149,16 @@ def test_what_buckets_cannot_compute_is_left_to_the_last_stage(
     assert drawn(how.last.root) == last
 
 
-def test_a_stream_has_one_key_and_other_leaves_take_it() -> None:
+def test_a_stream_has_one_key_and_other_leaves_use_it() -> None:
     how = distributed(
-        "SELECT k FROM A GROUP BY k EXCEPT ALL SELECT k FROM A, (SELECT MAX(j) AS j FROM A GROUP BY j) c WHERE c.j = A.v"
+        "SELECT k FROM A GROUP BY k EXCEPT ALL SELECT k FROM A, (SELECT MAX(j) AS j FROM A "
+        "GROUP BY j) c WHERE c.j = A.v"
     )
     assert [route.stream for route in how.routes] == ["A"]
     assert how.routes[0].key is not None
 
 
-def test_marks_are_asked_for_in_the_leaves_that_are_spread() -> None:
+def test_marks_are_required_in_partitioned_leaves() -> None:
     how = distributed("SELECT x.s, COUNT(*) AS n FROM A x, A y WHERE x.k > y.k GROUP BY x.s")
     assert [str(route) for route in how.routes] == ["A sent everywhere, at home by A.s"]
     (part,) = how.parts
@@ -176,7 +177,7 @@ def test_marks_are_asked_for_in_the_leaves_that_are_spread() -> None:
         ("SELECT COUNT(*) AS n FROM A", False),
     ],
 )
-def test_rows_of_buckets_are_apart_where_they_show_by_what_they_are_spread(
+def test_rows_of_partitions_are_disjoint_where_they_contain_the_partition_key(
     sql: str,
     apart: bool,  # noqa: FBT001 (a parameter of the test)
 ) -> None:

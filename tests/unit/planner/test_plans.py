@@ -1,4 +1,4 @@
-"""Which predicates a join decides by codes, which steps and indexes it takes, and what it refuses."""
+"""Which predicates a join decides by codes, its steps and indexes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def test_code_kinds_are_chosen_where_they_decide_the_comparison(
 
 def test_predicates_go_to_filters_codes_and_residuals() -> None:
     found = plan(
-        "SELECT A.k FROM A, B WHERE A.k = B.k AND A.x < B.x AND A.j > 3 AND A.s = B.s AND A.k + B.k > 7 WINDOW 1 SECOND"
+        "SELECT A.k FROM A, B "
+        "WHERE A.k = B.k AND A.x < B.x AND A.j > 3 AND A.s = B.s AND A.k + B.k > 7 WINDOW 1 SECOND"
     )
     assert [len(source.filters) for source in found.sources] == [1, 0]
     assert [[code.kind for code in source.codes] for source in found.sources] == [
@@ -104,7 +105,7 @@ def test_settings_choose_indexes_and_buckets() -> None:
     ]
 
 
-def test_joins_that_take_back_run_eagerly_whatever_is_set() -> None:
+def test_joins_that_retract_run_eagerly_under_any_setting() -> None:
     sql = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND EMIT CHANGES"
     found = plan(sql, algorithm="lazy", expiry="probe", pipeline="negative")
     assert (found.algorithm, found.expiry, found.retracting) == (
@@ -152,7 +153,7 @@ def test_joins_that_take_back_run_eagerly_whatever_is_set() -> None:
         ("SELECT A.k FROM A WINDOW 1 SECOND", "input", Strategy.INPUT, "input triggered"),
     ],
 )
-def test_the_strategy_is_the_one_asked_for_where_windows_allow_it(
+def test_the_requested_strategy_is_used_where_windows_allow_it(
     sql: str, setting: str, strategy: Strategy, why: str
 ) -> None:
     found, words = choose_strategy(bind(f"{sql} EMIT CHANGES"), Settings.of(pipeline=setting))

@@ -1,4 +1,4 @@
-"""Sharing groups: who shares, what is shared, what stays with each query, and why."""
+"""Sharing groups: which queries share, what they share, what each keeps, and why."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CATALOG = catalog()
 
 
 def queries(*texts: str) -> list[Query]:
-    """Queries q1, q2, ... given from FROM on, or from SELECT on."""
+    """Return queries q1, q2, ... given from FROM on, or from SELECT on."""
     whole = [
         text if text.startswith("SELECT") else f"SELECT 1 AS one FROM {text}" for text in texts
     ]
@@ -56,7 +56,7 @@ def residuals(group: SharingGroup) -> dict[str, list[str]]:
     }
 
 
-def test_queries_with_one_signature_form_a_group_and_the_others_run_beside() -> None:
+def test_queries_with_one_signature_form_a_group_and_the_others_run_separately() -> None:
     groups = share(
         queries(
             "A, B WHERE A.k = B.k WINDOW 1 MINUTE",
@@ -102,7 +102,7 @@ def test_selections_that_differ_stay_above_the_join_and_their_disjunction_is_bel
     assert residuals(group) == {"q1": ['"0.v" > 1', '"1.j" = 3'], "q2": ['"0.v" > 2']}
 
 
-def test_selections_that_all_have_are_only_below() -> None:
+def test_selections_common_to_all_are_only_below() -> None:
     (group,) = share(
         queries(
             "A, B WHERE A.k = B.k AND A.v > 1 WINDOW 1 MINUTE",
@@ -113,7 +113,7 @@ def test_selections_that_all_have_are_only_below() -> None:
     assert residuals(group) == {"q1": [], "q2": []}
 
 
-def test_a_query_by_itself_keeps_all_its_conditions_below() -> None:
+def test_a_single_query_keeps_all_its_conditions_below() -> None:
     (group,) = share(queries("A, B WHERE A.k = B.k AND A.v > 1 AND 1 = 2 WINDOW 1 MINUTE"))
     assert filters(group) == [['"0.v" > 1', "1 = 2"], []]
     assert residuals(group) == {"q1": []}
@@ -143,8 +143,10 @@ def test_equal_selections_are_one_alternative_and_too_many_are_not_pushed_below(
 def test_the_join_is_a_query_that_can_be_planned_and_selects_what_members_need() -> None:
     (group,) = share(
         queries(
-            "SELECT A.v FROM A, B WHERE A.k = B.k AND B.j = 1 WINDOW 1 MINUTE WITH (join = 'nested_loop', sink = 'x')",
-            "SELECT x.v + y.k AS sum FROM B x, A y WHERE x.k = y.k AND x.j = 2 WINDOW 5 MINUTES WITH (join = 'nested_loop')",
+            "SELECT A.v FROM A, B WHERE A.k = B.k AND B.j = 1 WINDOW 1 MINUTE "
+            "WITH (join = 'nested_loop', sink = 'x')",
+            "SELECT x.v + y.k AS sum FROM B x, A y WHERE x.k = y.k AND x.j = 2 "
+            "WINDOW 5 MINUTES WITH (join = 'nested_loop')",
         )
     )
     assert [column.name for column in group.join.select] == ["0.k", "0.v", "1.j", "1.v"]
@@ -178,7 +180,7 @@ def test_which_orders_of_from_keep_the_order_of_results(
     assert [member.keeps_order for member in group.members] == [True, kept]
 
 
-def test_queries_come_and_go_and_the_group_follows() -> None:
+def test_a_group_follows_added_and_dropped_queries() -> None:
     first, second, third = queries(
         "A, B WHERE A.k = B.k AND A.v > 1 WINDOW 1 MINUTE",
         "B, A WHERE A.k = B.k AND A.v > 2 WINDOW 1 HOUR",
@@ -220,8 +222,8 @@ def test_a_thousand_queries_share_one_join() -> None:
     )
 
 
-def test_reasons_say_why_a_query_shares_or_not() -> None:
-    told = reasons(
+def test_reasons_state_why_a_query_shares_or_not() -> None:
+    reported = reasons(
         share(
             queries(
                 "A, B WHERE A.k = B.k WINDOW 1 MINUTE",
@@ -234,7 +236,7 @@ def test_reasons_say_why_a_query_shares_or_not() -> None:
             )
         )
     )
-    assert told == {
+    assert reported == {
         "q1": "joins A and B on the same conditions as q2",
         "q2": "joins B and A on the same conditions as q1",
         "q3": "reads one source, so there is no join to share",
@@ -242,5 +244,8 @@ def test_reasons_say_why_a_query_shares_or_not() -> None:
         "q5": "q1 joins the same streams on other conditions: A.k = B.k instead of a.k = b.j",
         "q6": "q1 joins the same streams under windows of other kinds: "
         "A [RANGE 2 minutes], B [RANGE 2 minutes] instead of A [ROWS 10], B [ROWS 10]",
-        "q7": "q1 joins the same, but is to be run with other options: none instead of join = nested_loop",
+        "q7": (
+            "q1 joins the same, but is to be run with other options: none instead of join = "
+            "nested_loop"
+        ),
     }

@@ -1,4 +1,4 @@
-"""What counts in a signature and what does not, and which source stands for which."""
+"""Which parts of a query its signature covers, and which sources correspond."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CATALOG = catalog()
 
 
 def places(one: str, other: str) -> tuple[int, ...] | None:
-    """Where the sources of ``other`` stand in ``one``; both are given from FROM on."""
+    """Return the places of the sources of ``other`` in ``one``; both are given from FROM on."""
     first, second = (
         signature_of(rewrite(read_query(f"SELECT 1 AS one FROM {text}", "q", CATALOG)).join)
         for text in (one, other)
@@ -109,7 +109,7 @@ def places(one: str, other: str) -> tuple[int, ...] | None:
         ),
     ],
 )
-def test_how_a_query_is_written_does_not_count(
+def test_the_spelling_of_a_query_does_not_matter(
     one: str, other: str, expected: tuple[int, ...]
 ) -> None:
     assert places(one, other) == expected
@@ -163,7 +163,7 @@ def test_integers_that_both_equal_a_double_are_not_taken_to_equal_each_other_as_
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_sources_of_a_ring_are_found_whatever_their_order(order: tuple[int, ...]) -> None:
-    """All four look alike until one is singled out."""
+    """All four sources look alike until one is singled out."""
     aliases = [f"r{number}" for number in order]
     ring = " AND ".join(f"r{number}.k = r{(number + 1) % 4}.j" for number in range(4))
     found = places(
@@ -177,7 +177,7 @@ def test_sources_of_a_ring_are_found_whatever_their_order(order: tuple[int, ...]
     ]
 
 
-def test_sixteen_sources_that_all_look_alike_are_mapped_in_no_time() -> None:
+def test_sixteen_sources_that_all_look_alike_are_mapped_quickly() -> None:
     names = [f"r{number}" for number in range(16)]
     straight = " AND ".join(f"{one}.k = {other}.k" for one, other in pairwise(names))
     star = " AND ".join(f"r7.k = {other}.k" for other in names if other != "r7")
@@ -187,7 +187,7 @@ def test_sixteen_sources_that_all_look_alike_are_mapped_in_no_time() -> None:
     ) == tuple(range(16))
 
 
-def test_an_expression_moves_to_other_places_and_its_texts_stay() -> None:
+def test_an_expression_moves_to_other_places_and_keeps_its_string_literals() -> None:
     text = """SELECT A.k FROM A, B WHERE A.s || '"0.s"' || $$ "1.s" $$ = B.s WINDOW 5 ROWS"""
     (predicate,) = read_query(text, "q", CATALOG).predicates
     there = moved(predicate.expression, (1, 0))

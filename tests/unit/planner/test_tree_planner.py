@@ -1,4 +1,4 @@
-"""Trees as users write them: what is understood, what is refused and with which words."""
+"""Trees as users write them: accepted forms, and refusals with their messages."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_brackets_and_names_are_read_whatever_their_case_and_spaces(
         ("((A,, B), C)", "names ',', which is not in FROM"),
     ],
 )
-def test_other_texts_are_refused_with_what_is_wrong(text: str, what: str) -> None:
+def test_other_texts_are_refused_with_the_reason(text: str, what: str) -> None:
     with pytest.raises(SettingError) as caught:
         plan(tree=text)
     assert str(caught.value).startswith(f"the tree {text!r} of query q {what}. ")
@@ -79,12 +79,17 @@ def test_other_texts_are_refused_with_what_is_wrong(text: str, what: str) -> Non
         (THREE, {"algorithm": "naive"}),
         (THREE, {"expiry": "eager"}),
         (
-            "SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 2], C [ROWS 2] WHERE A.k = B.k AND B.k = C.k",
+            (
+                "SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 2], C [ROWS 2] "
+                "WHERE A.k = B.k AND B.k = C.k"
+            ),
             {},
         ),
     ],
 )
-def test_queries_that_cannot_run_as_a_tree_say_so(sql: str, settings: dict[str, str]) -> None:
+def test_queries_that_cannot_run_as_a_tree_are_refused_with_the_reason(
+    sql: str, settings: dict[str, str]
+) -> None:
     with pytest.raises(SettingError, match="query q cannot run as a tree"):
         plan(sql, **{"tree": "((A, B), C)", **settings})
 

@@ -21,9 +21,9 @@ def test_a_window_of_more_rows_than_memory_holds_is_refused() -> None:
     with pytest.raises(InputError) as refused:
         engine.query("SELECT k FROM A [ROWS 100000000]", name="q")
     # 40 bytes of state, two numbers of 8 bytes, a text.
-    assert (
-        refused.value.fact
-        == "query q: its windows take about 8.8 GB, more than the 1.0 GB there are; that of A has 100,000,000 rows"
+    assert refused.value.fact == (
+        "query q: its windows take about 8.8 GB, more than the 1.0 GB there are; that of A "
+        "has 100,000,000 rows"
     )
     assert "window_memory" in (refused.value.hint or "")
     engine.query("SELECT k FROM A [ROWS 1000000]", name="q")
@@ -55,7 +55,7 @@ def test_the_windows_of_all_sources_and_of_every_select_count() -> None:
         engine.query("SELECT COUNT(*) AS n FROM A [ROWS 200000]", name="three")
 
 
-def test_a_stream_without_a_rate_and_partitions_are_let_be() -> None:
+def test_streams_without_a_rate_and_partitioned_windows_are_not_checked() -> None:
     engine = made(window_memory="1 kB")
     let_be = [
         engine.query(f"SELECT k FROM A [{window}]")
@@ -64,6 +64,6 @@ def test_a_stream_without_a_rate_and_partitions_are_let_be() -> None:
     assert [query.poll().num_rows for query in let_be] == [0, 0]
 
 
-def test_what_is_no_number_of_bytes_is_refused() -> None:
+def test_an_invalid_number_of_bytes_is_refused() -> None:
     with pytest.raises(SettingError, match="is not a number of bytes"):
         made(window_memory="much")

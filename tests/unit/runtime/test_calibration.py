@@ -1,4 +1,4 @@
-"""Costs measured on the machine at hand are positive and near the usual ones, whatever the clock says."""
+"""Costs measured on this machine are positive and near the usual ones, even with a bad clock."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_no_figure_leaves_its_bounds(figures: dict[str, float]) -> None:
     assert_reasonable(bounded(UnitCosts(**figures)))
 
 
-def test_a_figure_within_reason_stays_and_one_that_is_not_positive_is_the_usual_one() -> None:
+def test_a_reasonable_figure_is_kept_and_one_that_is_not_positive_gets_the_default() -> None:
     odd = replace(
         DEFAULT_COSTS,
         probe=DEFAULT_COSTS.probe * 2,
@@ -51,7 +51,7 @@ def test_a_figure_within_reason_stays_and_one_that_is_not_positive_is_the_usual_
     )
 
 
-def test_a_clock_that_stands_still_does_no_harm() -> None:
+def test_a_stopped_clock_does_no_harm() -> None:
     with patch("muntin.runtime.calibration.time.thread_time_ns", lambda: 0):
         assert_reasonable(calibrated_costs.__wrapped__())
 

@@ -34,7 +34,7 @@ def fed(
     return list(dataflow.step(batches, Frontier(final=(count - 1, 1)), pace))
 
 
-def test_results_come_in_pieces_in_the_middle_of_the_work(monkeypatch: Any) -> None:
+def test_results_arrive_in_pieces_during_the_work(monkeypatch: Any) -> None:
     monkeypatch.setattr(running_join, "_PACED_SLICE", 10)
     dataflow, twin = (
         dataflow_with(

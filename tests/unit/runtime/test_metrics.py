@@ -15,7 +15,7 @@ def test_nothing_measured_is_zero() -> None:
     assert times.count == 0
 
 
-def test_many_results_of_one_arrival_weigh_as_many() -> None:
+def test_results_of_one_arrival_are_weighted_by_their_number() -> None:
     times = ResponseTimes()
     times.add(10.0, 9.0, 99)
     times.add(10.0, np.array([0.0]), 1)
@@ -35,7 +35,7 @@ def test_percentiles_are_within_a_step_of_the_truth() -> None:
     assert times.percentile(1.0) <= times.longest == pytest.approx(float(waits.max()))
 
 
-def test_what_several_have_noted_is_as_if_one_had() -> None:
+def test_merged_histograms_equal_a_single_one() -> None:
     waits = np.random.default_rng(4).exponential(0.1, 1_000)
     whole = ResponseTimes()
     whole.add(9.0, 9.0 - waits, len(waits))

@@ -1,4 +1,4 @@
-"""Overload in an engine: entering and leaving it, what is told of it, and input that is out of the ordinary."""
+"""Overload in an engine: entering and leaving it, reports about it, and unusual input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from muntin.runtime.dataflow import Frontier
 from muntin.testing.dataflows import batches_of, dataflow_of
 
 SECOND = 1_000_000
-THREE = "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 3 SECONDS"
+THREE = (
+    "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+    "WINDOW 3 SECONDS"
+)
 TWO = "SELECT A.ts AS a, B.ts AS b FROM A, B WHERE A.k = B.k WINDOW 3 SECONDS"
 
 
@@ -37,7 +40,10 @@ def feed(
     keys: int = 300,
     at_once: int = 1,
 ) -> None:
-    """Rows evenly spread over seconds: (seconds, rows per second of each stream) one after the other, so many seconds at a push."""
+    """Push rows evenly spread over seconds, some seconds per push.
+
+    Each entry is (seconds, rows per second of each stream).
+    """
     random = np.random.default_rng(7)
     second = 0
     parts: dict[str, list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]] = {
@@ -121,7 +127,7 @@ def test_a_hundredfold_jump_is_held_within_its_first_cycle(choice: str) -> None:
     assert 5 * 2 * 10 < sum(probes.values()) <= 5 * 2 * 10 + 6 * 100
 
 
-def test_a_stream_that_stops_leaves_the_others_what_it_does_not_need() -> None:
+def test_a_stream_that_stops_leaves_its_unused_resources_to_the_others() -> None:
     engine, q = engine_of(THREE, "ABC", overload="adapt", resources=150)
     feed(engine, "ABC", [(8, 300)])
     limited = overload(q)
@@ -150,18 +156,18 @@ def test_rows_of_one_push_and_of_many_are_limited_alike() -> None:
     assert results[0] == results[1] == results[2]
 
 
-def test_explain_and_stats_tell_what_is_limited_and_why() -> None:
+def test_explain_and_stats_show_what_is_limited_and_why() -> None:
     engine, q = engine_of(THREE, "ABC", overload="adapt", resources=100)
     assert "overload adapt: a tree" in q.explain()
     assert "not limited now" in q.explain()
     feed(engine, "ABC", [(8, 300)])
-    told = overload(q)
-    assert told["mode"] == "adapt"
-    assert told["overloaded"]
-    assert 0 < told["share_of_results"] < 1
-    assert told["resources"] == 100
-    assert set(told["budgets"]) == {"A into B", "B into A", "C into A+B", "A+B into C"}
-    assert told["oldest_rows"].keys() == {"A", "B", "C"}
+    reported = overload(q)
+    assert reported["mode"] == "adapt"
+    assert reported["overloaded"]
+    assert 0 < reported["share_of_results"] < 1
+    assert reported["resources"] == 100
+    assert set(reported["budgets"]) == {"A into B", "B into A", "C into A+B", "A+B into C"}
+    assert reported["oldest_rows"].keys() == {"A", "B", "C"}
     text = q.explain()
     assert "limited now: 100 probes per second, policy jaqpot, cycles of 1 second" in text
     assert "A+B into C: " in text
@@ -169,7 +175,7 @@ def test_explain_and_stats_tell_what_is_limited_and_why() -> None:
     assert engine.queries()[0].plan()["overload"]["overloaded"] is True  # type: ignore[index]
 
 
-def test_without_adapt_the_lag_is_told() -> None:
+def test_without_adapt_the_lag_is_reported() -> None:
     engine, q = engine_of(TWO, "AB")
     engine.push("A", [(1, 0), (1, 10 * SECOND)])
     engine.push("B", [(1, 4 * SECOND)])
@@ -192,20 +198,21 @@ def test_without_adapt_the_lag_is_told() -> None:
         (f"{TWO} EMIT CHANGES WITH (state_rows = 5)", "cannot be taken back"),
     ],
 )
-def test_what_cannot_be_limited_runs_without_limit_and_says_why(sql: str, why: str) -> None:
+def test_what_cannot_be_limited_runs_without_limit_and_reports_why(sql: str, why: str) -> None:
     engine, q = engine_of(sql, "AB", overload="adapt", resources=1)
     engine.push("A", [(1, 0)] * 5)
     engine.push("B", [(1, 1)] * 5)
     engine.advance(2)
     assert overload(q)["mode"] == "queue"
     assert q.poll().num_rows
-    reasons = engine.queries()[0].plan().get("join", {"reasons": []})["reasons"]  # type: ignore[index]
+    join = engine.queries()[0].plan().get("join", {"reasons": []})
+    reasons = join["reasons"]  # type: ignore[index]
     if "FROM A W" not in sql:
         assert any(why in reason["reason"] for reason in reasons)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "many", "0.0"])
-def test_resources_are_a_number_above_nothing(value: str) -> None:
+def test_resources_are_a_positive_number(value: str) -> None:
     with pytest.raises(
         SettingError, match=r"setting resources cannot be .* Give rows per second, more than 0"
     ):
@@ -248,9 +255,9 @@ def test_queries_share_a_limited_join_if_their_freshness_is_the_same() -> None:
     assert q.stats()["shares_with"] == ["other"]
     assert not alone.stats()["shares_with"]
     assert (
-        "its results may be of another age: A [RANGE 9 seconds], B [RANGE 9 seconds] instead of A [RANGE 3 seconds]"
-        in alone.explain()
-    )
+        "its results may be of another age: A [RANGE 9 seconds], B [RANGE 9 seconds] "
+        "instead of A [RANGE 3 seconds]"
+    ) in alone.explain()
     engine.push("A", [(1, 0)])
     engine.push("B", [(1, 2_500_000)])
     engine.advance(3 * SECOND)
@@ -276,7 +283,7 @@ def test_states_of_a_fixed_size_keep_rows_beyond_their_windows_up_to_freshness()
     assert results == {"enforce": ([5.0], 0, "5 seconds"), "measure": ([5.0, 7.0], 1, "7 seconds")}
 
 
-def test_an_engine_that_runs_by_itself_limits_joins_without_waiting_for_analyses() -> None:
+def test_an_engine_in_the_background_limits_joins_without_waiting_for_analyses() -> None:
     engine, q = engine_of(THREE, "ABC", overload="adapt", resources=100)
     engine.start()
     feed(engine, "ABC", [(20, 300)])
@@ -286,25 +293,25 @@ def test_an_engine_that_runs_by_itself_limits_joins_without_waiting_for_analyses
             break
         time.sleep(0.02)
         engine.push("A", [(1, 21 * SECOND)])
-    told = overload(q)
+    reported = overload(q)
     engine.stop()
-    assert told["overloaded"]
-    assert sum(told["probes"].values()) <= 22 * 100
-    assert told["stale_results"] == 0
+    assert reported["overloaded"]
+    assert sum(reported["probes"].values()) <= 22 * 100
+    assert reported["stale_results"] == 0
 
 
-def test_an_engine_that_runs_by_itself_derives_its_resources() -> None:
+def test_an_engine_in_the_background_derives_its_resources() -> None:
     engine, q = engine_of(TWO, "AB", overload="adapt")
     assert overload(q)["resources"] is None
     engine.start()
     feed(engine, "AB", [(10, 1000)])
     assert engine.settle(30)
-    told = overload(q)["resources"]
+    reported = overload(q)["resources"]
     engine.stop()
-    assert told > 10_000
+    assert reported > 10_000
 
 
-def test_pipelines_above_a_limited_join_take_back_what_ends() -> None:
+def test_views_above_a_limited_join_retract_expired_results() -> None:
     schema = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
     sql = "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k < B.k GROUP BY A.k WINDOW 3 SECONDS"
     dataflow = dataflow_of(
@@ -348,7 +355,7 @@ def test_live_no_stale_results_are_made_while_overloaded_and_all_of_them_otherwi
 
 
 @pytest.mark.parametrize("resources", [300, 800])
-def test_the_share_of_results_that_is_made_is_estimated(resources: int) -> None:
+def test_the_fraction_of_results_produced_is_estimated(resources: int) -> None:
     made = {}
     for settings in ({}, {"overload": "adapt", "resources": resources, "tree": "((A, B), C)"}):
         engine, q = engine_of(THREE, "ABC", **settings)

@@ -1,4 +1,4 @@
-"""Each query advances with its own streams: what groups hold, what they wait for, and what new queries find."""
+"""Each query advances with its streams: state of groups, waiting, and rows for new queries."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def test_stats_and_explain_name_the_stream_that_is_waited_for(
     assert "waiting" not in engine.explain()
 
 
-def test_a_new_query_starts_at_the_watermark_of_its_own_streams_with_the_rows_that_others_hold() -> (
-    None
-):
+def test_a_new_query_starts_at_the_watermark_of_its_streams_with_rows_held_by_others() -> None:
     engine = engine_with("A", "B")
     engine.query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 9 SECONDS", name="pairs")
     push(engine, "A", 1, 2, 3)
@@ -137,7 +135,7 @@ def test_streams_that_no_query_reads_keep_nothing_while_there_are_queries() -> N
     assert engine.stats()["streams"]["B"]["rows_waiting"] == 3  # type: ignore[index]
 
 
-def test_queries_over_the_same_streams_are_one_group_and_a_group_goes_with_its_last_query() -> None:
+def test_queries_over_the_same_streams_form_one_group_that_ends_with_its_last_query() -> None:
     engine = engine_with("A", "B")
     for number in range(5):
         engine.query(
@@ -151,7 +149,8 @@ def test_queries_over_the_same_streams_are_one_group_and_a_group_goes_with_its_l
     for name in ("only", "set", *(f"q{number}" for number in range(5))):
         engine.drop(name)
     assert not engine.dataflow.groups.active
-    assert engine.stats()["streams"]["A"]["rows_waiting"] == 1, "nobody has read it"  # type: ignore[index]
+    waiting = engine.stats()["streams"]["A"]["rows_waiting"]  # type: ignore[index]
+    assert waiting == 1, "no query has read it"
 
 
 def test_a_query_that_cannot_be_run_leaves_no_group_behind(monkeypatch: pytest.MonkeyPatch) -> None:

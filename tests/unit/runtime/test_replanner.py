@@ -1,4 +1,4 @@
-"""When a plan is looked at again, when it is changed, and which declarations the data overrule."""
+"""When a plan is reconsidered, when it changes, and which declarations the data overrule."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def changed(statistics: JoinStatistics, source: int, **what: object) -> JoinStat
         ("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", {}, False),
     ],
 )
-def test_only_plans_with_a_choice_are_looked_at(
+def test_only_plans_with_a_choice_are_reconsidered(
     sql: str,
     settings: dict[str, str],
     there: bool,  # noqa: FBT001
@@ -89,7 +89,7 @@ def test_the_rate_of_a_stored_table_never_changes() -> None:
         (2, {"distinct": (80.0,)}, 1),
     ],
 )
-def test_a_search_is_made_when_a_statistic_has_changed(
+def test_a_search_runs_when_a_statistic_has_changed(
     source: int, what: dict[str, object], searches: int
 ) -> None:
     found = replanner()
@@ -114,7 +114,7 @@ def test_a_selectivity_that_has_changed_leads_to_a_search() -> None:
     assert found.searches == 2
 
 
-def test_a_switch_is_made_when_it_gains_enough_and_is_told() -> None:
+def test_a_switch_happens_when_it_gains_enough_and_is_reported() -> None:
     uneven = changed(changed(EVEN, 1, distinct=(2.0,)), 2, rows=30.0)
     before = plan()
     still = replanner(replan_gain="1000")
@@ -138,7 +138,7 @@ def test_a_switch_is_made_when_it_gains_enough_and_is_told() -> None:
     assert found.searches == 2
 
 
-def test_declarations_that_contradict_the_data_are_overruled_and_told() -> None:
+def test_declarations_that_contradict_the_data_are_overruled_and_reported() -> None:
     declared = {
         "A": StreamStatistics(1000.0, 100.0),
         "B": StreamStatistics(11.0, 90.0),

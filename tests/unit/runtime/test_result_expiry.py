@@ -1,4 +1,4 @@
-"""Results end as their strategy has it: by time, or only when a row comes; with EVERY at its multiples.
+"""Results expire by time, or only when a row arrives; with EVERY at its multiples.
 
 ::
 
@@ -58,13 +58,13 @@ def run(expiry: ResultExpiry) -> list[list[Row]]:
 
 
 @pytest.mark.parametrize("strategy", [Strategy.NEGATIVE, Strategy.PROBING])
-def test_results_leave_when_time_comes_to_their_ends(strategy: Strategy) -> None:
+def test_results_expire_when_time_reaches_their_ends(strategy: Strategy) -> None:
     expiry = EXPIRIES[strategy](query())
     assert run(expiry) == [[(1, 1, 1), (4, 1, 4)], [(11, -1, 1)], [(12, 1, 12)]]
     assert len(expiry) == 2
 
 
-def test_results_leave_only_when_a_row_comes() -> None:
+def test_results_expire_only_when_a_row_arrives() -> None:
     expiry = EXPIRIES[Strategy.INPUT](query())
     assert run(expiry) == [[(1, 1, 1), (4, 1, 4)], [], [(11, -1, 1), (12, 1, 12)]]
     assert len(expiry) == 2

@@ -1,4 +1,4 @@
-"""Which rows are late, against the rule written out row by row."""
+"""Which rows are late, against the rule applied row by row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def state(slack: int = 0, order: int = 1) -> StreamInput:
 
 
 def take(stream: StreamInput, rows: Batch, others: Place, floor: Place) -> list[int]:
-    """Let a stream take rows; the numbers of the late ones."""
+    """Feed rows to a stream and return the numbers of the late ones."""
     if not len(rows):
         return []
     late = stream.take(rows, stream.source.arrive(rows), others, floor)
@@ -53,7 +53,7 @@ def numbers(rows: pa.Table) -> list[int]:
     PLACES,
     st.lists(st.integers(0, 20), max_size=3),
 )
-def test_lateness_does_not_depend_on_how_rows_are_cut(
+def test_lateness_does_not_depend_on_batches(
     times: list[int], slack: int, order: int, others: Place, floor: Place, cuts: list[int]
 ) -> None:  # fmt: skip
     stream = state(slack, order)

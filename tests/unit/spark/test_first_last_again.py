@@ -1,6 +1,6 @@
-"""FIRST and LAST in a last stage know rows by their positions.
+"""FIRST and LAST in a global stage identify rows by their positions.
 
-Those of a partition that was built again are what they were.
+A rebuilt partition gives its rows the same positions as before.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ from muntin.testing.compare import assert_same_changes
 SECOND = 1_000_000
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
 ALONE = "SELECT LAST(v) AS newest, FIRST(v) AS oldest, COUNT(*) AS n FROM A WINDOW 5 SECONDS"
-JOINED = "SELECT LAST(A.v + B.v) AS newest, FIRST(A.v - B.v) AS oldest FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS"
+JOINED = (
+    "SELECT LAST(A.v + B.v) AS newest, FIRST(A.v - B.v) AS oldest FROM A, B WHERE A.k = B.k "
+    "WINDOW 5 SECONDS"
+)
 STREAMS = ("A", "B")
 
 
 def _rows(stream: str, slack: int, at_once: int = 1) -> list[tuple[int, int, int]]:
-    """Rows of one stream in the order in which they come, at most ``slack`` seconds late.
+    """Return rows of one stream in arrival order, at most ``slack`` seconds late.
 
-    None of both streams have one time.
+    The two streams have no time in common.
     """
     place = STREAMS.index(stream)
     rows = [
@@ -51,22 +54,22 @@ def _table(rows: list[tuple[int, int, int]]) -> pa.Table:
 
 
 def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1) -> pa.Table:
-    """Three rows of each stream a batch; before some batches everything is built again."""
+    """Run batches of three rows per stream; before some of them everything is rebuilt."""
     streams = tuple(Stream(name, SCHEMA, "ts", slack * SECOND) for name in STREAMS)
-    program = Deployment(streams, {}, (DeployedQuery("q", sql, {}),), (), 2)
-    (placed,) = program.placed()
+    deployment = Deployment(streams, {}, (DeployedQuery("q", sql, {}),), (), 2)
+    (placed,) = deployment.placed()
     assert placed.distribution.last is not None
     read = placed.streams
-    packers = {name: Packer(program, name) for name in read}
+    packers = {name: Packer(deployment, name) for name in read}
     duck, found, dropped = Duck(), [], 0
-    partitions = [RecoverablePartition(program, number) for number in range(2)]
+    partitions = [RecoverablePartition(deployment, number) for number in range(2)]
     stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [{}, {}]
     with tempfile.TemporaryDirectory() as folder:
         stages = GlobalStages(Path(folder), duck)
         for batch in range(21):
             if batch in again:
                 partitions = [
-                    RecoverablePartition.rebuilt(program, number, store.values())
+                    RecoverablePartition.rebuilt(deployment, number, store.values())
                     for number, store in enumerate(stores)
                 ]
                 stages = GlobalStages(Path(folder), duck)
@@ -79,16 +82,16 @@ def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1
                     parts[home].append(part)
             outputs: list[PartitionOutput] = []
             for partition, own, store in zip(partitions, parts, stores, strict=True):
-                share = PartitionBatch(
+                partition_batch = PartitionBatch(
                     batch, 0, newest, tuple(own), None if batch < 20 else 90 * SECOND
                 )
-                applied = partition.apply(share)
-                store[batch] = (applied.note, share)
+                applied = partition.apply(partition_batch)
+                store[batch] = (applied.note, partition_batch)
                 for gone in applied.gone:
                     del store[gone]
                 dropped += len(applied.gone)
                 outputs += applied.outputs
-            places = stages.begin(program, [placed], batch)
+            places = stages.begin(deployment, [placed], batch)
             found.append(stages.result(places["q"], placed, batch, partial(_tables, outputs)))
     assert dropped > 4, "shares go, and with them the rows from which one could count"
     return pa.concat_tables(found)
@@ -100,11 +103,12 @@ def _tables(outputs: list[PartitionOutput], kind: str, name: str) -> list[pa.Tab
 
 @pytest.mark.parametrize("slack", [0, 4])
 @pytest.mark.parametrize("sql", [ALONE, JOINED])
-def test_results_are_those_in_process_whatever_is_built_again(sql: str, slack: int) -> None:
+def test_results_are_those_in_process_after_any_rebuild(sql: str, slack: int) -> None:
     engine = muntin.Engine()
     for name in STREAMS:
         engine.execute(
-            f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts TIMESTAMP) WITH (time = 'ts', slack = '{slack} seconds')"
+            f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts TIMESTAMP) "
+            f"WITH (time = 'ts', slack = '{slack} seconds')"
         )
     q = engine.query(sql)
     for name in STREAMS:

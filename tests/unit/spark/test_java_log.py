@@ -1,4 +1,4 @@
-"""The file for Java's messages: gone at the end of a process, unless an error has named it."""
+"""The file for Java's messages is deleted at the end of a process, unless an error names it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if {named}:
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_it_stays_only_when_it_was_named(tmp_path: Path, *, named: bool) -> None:
+def test_the_file_is_kept_only_if_an_error_named_it(tmp_path: Path, *, named: bool) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(named=named)],
         env={**os.environ, "TMPDIR": str(tmp_path)},

@@ -1,4 +1,4 @@
-"""Values of every type as JSON: exact, and the same for whoever reads them."""
+"""Values of every type as JSON: exact, and the same for every reader."""
 
 from __future__ import annotations
 

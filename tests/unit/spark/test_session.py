@@ -15,7 +15,7 @@ def made_up_java(folder: Path, says: str) -> Path:
     return java
 
 
-def test_no_java_on_the_path_is_told_with_the_remedy(
+def test_a_missing_java_is_reported_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -24,7 +24,9 @@ def test_no_java_on_the_path_is_told_with_the_remedy(
         check_java()
 
 
-def test_a_java_home_without_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_home_without_java_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JavaError, match=f"JAVA_HOME={tmp_path} has no bin/java"):
         check_java()
@@ -38,7 +40,7 @@ def test_a_java_home_without_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
         ("echo hello", "no version that we understand"),
     ],
 )
-def test_a_java_that_is_too_old_is_told(
+def test_a_java_that_is_too_old_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: str, message: str
 ) -> None:
     made_up_java(tmp_path, says)
@@ -47,14 +49,16 @@ def test_a_java_that_is_too_old_is_told(
         check_java()
 
 
-def test_a_java_that_does_not_run_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_that_does_not_run_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     made_up_java(tmp_path, "").write_text("no program", encoding="utf-8")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JavaError, match=r"does not run|no version"):
         check_java()
 
 
-def test_a_java_that_is_new_enough_will_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_recent_java_is_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made_up_java(tmp_path, "echo 'openjdk version \"21\" 2023-09-19' >&2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     check_java()

@@ -1,4 +1,4 @@
-"""A folder of batches belongs to one query of one run; nobody else overwrites it."""
+"""A folder of batches belongs to one query of one run; no other query overwrites it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def test_another_run_is_refused_with_both_named_and_nothing_is_changed(tmp_path:
     with pytest.raises(SettingError) as caught:
         written(tmp_path, replace(OWNER, run="run two" * 4, incarnation="other"))
     assert str(caught.value) == (
-        f"{tmp_path} holds results of query q of run run oner (checkpoint /state/one); this is run run twor. Give the query another "
+        f"{tmp_path} holds results of query q of run run oner (checkpoint /state/one); this "
+        "is run run twor. Give the query another "
         "folder, or delete that output with SparkEngine(..., replace=True) or muntin run --replace"
     )
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -86,7 +87,7 @@ def test_batches_without_an_owner_are_never_overwritten(tmp_path: Path, marker: 
     assert (tmp_path / "batch-000000000.parquet").read_bytes() == b"somebody's"
 
 
-def test_a_marker_without_batches_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_a_marker_without_batches_blocks_no_query(tmp_path: Path) -> None:
     written(tmp_path, replace(OWNER, run="never wrote"), 0)
     written(tmp_path, OWNER)
 
@@ -102,7 +103,7 @@ def test_a_folder_that_is_taken_over_or_emptied_while_a_run_writes(tmp_path: Pat
         first.write(ROWS, 0)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(
         RunError, match=r"file/out cannot be written to: Not a directory\. Give a folder"
@@ -111,7 +112,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("batches", [0, 1])
-def test_of_two_that_claim_at_once_one_is_refused(
+def test_of_two_concurrent_claims_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
 ) -> None:
     late = FileSink(tmp_path, "json")

@@ -29,7 +29,7 @@ class Own(Sink):
         raise NotImplementedError
 
 
-def test_people_get_the_first_rows_of_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_output_has_the_first_rows_of_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
     sink = ConsoleSink("q", most=2)
     sink.write(RESULTS.slice(0, 0), 6)
     sink.write(RESULTS, 7)
@@ -39,13 +39,13 @@ def test_people_get_the_first_rows_of_a_batch(capsys: pytest.CaptureFixture[str]
     )
 
 
-def test_machines_get_all_rows_as_lines_of_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_has_all_rows_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
     ConsoleSink("q", as_json=True, most=1).write(RESULTS, 7)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert rows == [{"query": "q", "batch": 7, **row} for row in RESULTS.to_pylist()]
 
 
-def test_the_sink_of_a_query_that_names_none_is_the_makers() -> None:
+def test_a_query_without_a_sink_gets_the_default_one() -> None:
     maker = SinkMaker(cast("Any", None), Path("unused"))
     own = Own()
     query = Query("q", "", Join((), (), (), ()))
@@ -56,7 +56,7 @@ def test_the_sink_of_a_query_that_names_none_is_the_makers() -> None:
     assert maker.make(query, None) is own
 
 
-def test_a_folder_has_a_batch_once_however_often_it_comes(tmp_path: Path) -> None:
+def test_a_folder_has_a_batch_once_however_often_it_is_written(tmp_path: Path) -> None:
     for kind in ("parquet", "csv", "json"):
         sink = FileSink(tmp_path / kind, kind)
         sink.write(RESULTS.slice(1), 0)
@@ -92,6 +92,9 @@ def test_a_folder_is_local_with_or_without_its_scheme_and_other_places_are_spark
         maker.make(query, {"format": "orc"})
     with pytest.raises(
         SettingError,
-        match=r"column k of type list<item: int64> cannot be written as csv\. Cast it, or use format json",
+        match=(
+            r"column k of type list<item: int64> cannot be written as csv\. Cast it, or use "
+            r"format json"
+        ),
     ):
         maker.make(query, {"format": "csv", "path": str(tmp_path)})

@@ -1,6 +1,6 @@
 """Parquet files as Arrow reads them.
 
-Times of every kind exact, and errors that name file, column and value.
+Times of every kind are exact, and errors name file, column and value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Temporary files: in a folder that nobody else can prepare, and gone at the next start after a kill."""
+"""Temporary files are in a private folder and are removed at the next start after a kill."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / f"muntin-{os.getuid()}"
 
 
-def test_the_folder_of_a_user_is_made_for_that_user_alone(folder: Path) -> None:
+def test_the_folder_of_a_user_is_private(folder: Path) -> None:
     before = os.umask(0)
     try:
         assert private_folder() == folder
@@ -78,7 +78,7 @@ def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.M
         private_folder()
 
 
-def test_folders_of_killed_processes_are_swept_and_those_of_others_stay() -> None:
+def test_folders_of_killed_processes_are_removed_and_others_stay() -> None:
     mine = HeldFolder("demo")
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER],
@@ -105,7 +105,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "TMPDIR": str(private_folder().parent)}
 
 
-def test_sockets_on_which_nobody_listens_are_swept_with_their_keys(folder: Path) -> None:
+def test_sockets_without_a_listener_are_removed_with_their_keys(folder: Path) -> None:
     private_folder()
     with socket.socket(socket.AF_UNIX) as dead, socket.socket(socket.AF_UNIX) as alive:
         for name, listener in (("dead", dead), ("alive", alive)):
@@ -125,7 +125,7 @@ def test_sockets_on_which_nobody_listens_are_swept_with_their_keys(folder: Path)
         assert (folder / "alive.sock").exists(), "also when its queue is full"
 
 
-def test_a_log_of_java_is_swept_when_nobody_writes_to_it_unless_an_error_has_named_it() -> None:
+def test_an_unused_java_log_is_removed_unless_an_error_named_it() -> None:
     logs = [JavaLog() for _ in range(3)]
     descriptors = [log.begin() for log in logs]
     paths = [log.path for log in logs]

@@ -19,7 +19,7 @@ READING = {
 
 @pytest.fixture
 def catalog() -> Catalog:
-    """Streams Temperature, Humidity and Reading, table Favorites."""
+    """Return a catalog of streams Temperature, Humidity and Reading, and table Favorites."""
     catalog = Catalog()
     catalog.add(make_stream("Temperature", build_schema(SENSOR)))
     catalog.add(make_stream("Humidity", build_schema(SENSOR)))

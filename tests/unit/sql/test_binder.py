@@ -13,7 +13,7 @@ def outputs(query: Query) -> list[tuple[str, str]]:
     return [(column.name, column.expression.sql) for column in query.select]
 
 
-def test_a_whole_query(catalog: Catalog) -> None:
+def test_a_complete_query(catalog: Catalog) -> None:
     text = """
       SELECT A.LocationId, B.Value - A.Value AS rise -- the difference
       FROM Temperature A, Humidity B
@@ -56,7 +56,8 @@ def test_comparisons_have_two_sides_without_parentheses(catalog: Catalog) -> Non
 
 def test_conditions_of_on_using_and_where_are_all_there(catalog: Catalog) -> None:
     query = read_query(
-        "SELECT 1 FROM Temperature A JOIN Reading B ON A.LocationId = k AND k > 1 JOIN Temperature C USING (LocationId) "
+        "SELECT 1 FROM Temperature A JOIN Reading B ON A.LocationId = k AND k > 1 JOIN "
+        "Temperature C USING (LocationId) "
         "WHERE A.ts = C.ts OR A.Value IS NULL WINDOW 1 ROW",
         "q",
         catalog,
@@ -105,7 +106,8 @@ def test_star_lists_the_columns_of_using_once(catalog: Catalog) -> None:
         ("Value_1", '"1.Value"'),
     ]
     chain = read_query(
-        "SELECT LocationId FROM Temperature A JOIN Humidity B USING (LocationId) JOIN Temperature C USING (LocationId) WINDOW 1 ROW",
+        "SELECT LocationId FROM Temperature A JOIN Humidity B USING (LocationId) JOIN "
+        "Temperature C USING (LocationId) WINDOW 1 ROW",
         "q",
         catalog,
     )
@@ -138,7 +140,7 @@ def test_star_lists_the_columns_of_using_once(catalog: Catalog) -> None:
         ("row(*)", "query q, line 1, column 8: * can only stand alone."),
     ],
 )
-def test_items_that_cannot_be(catalog: Catalog, items: str, message: str) -> None:
+def test_invalid_select_items_are_refused(catalog: Catalog, items: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_query(f"SELECT {items} FROM Temperature A WINDOW 1 ROW", "q", catalog)
     assert str(caught.value).startswith(message)

@@ -24,8 +24,14 @@ def test_no_clauses() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "WINDOW 1 MINUTE EVERY 5 SECONDS EMIT CHANGES FRESHNESS A 2 MINUTES, B 9 ROWS WITH (sink = 'x')",
-        "WITH (sink = 'x') FRESHNESS A 2 MINUTES, B 9 ROWS EMIT CHANGES EVERY 5 SECONDS WINDOW 1 MINUTE",
+        (
+            "WINDOW 1 MINUTE EVERY 5 SECONDS EMIT CHANGES FRESHNESS A 2 MINUTES, B 9 ROWS "
+            "WITH (sink = 'x')"
+        ),
+        (
+            "WITH (sink = 'x') FRESHNESS A 2 MINUTES, B 9 ROWS EMIT CHANGES EVERY 5 SECONDS "
+            "WINDOW 1 MINUTE"
+        ),
     ],
 )
 def test_clauses_come_in_any_order(text: str) -> None:
@@ -85,7 +91,10 @@ def test_words_of_clauses_can_be_names(text: str) -> None:
         ),
         (
             "EVERY 0 SECONDS",
-            "line 1, column 23: EVERY must be longer than nothing, not 0 SECONDS. Give a positive interval",
+            (
+                "line 1, column 23: EVERY must be longer than nothing, not 0 SECONDS. Give a "
+                "positive interval"
+            ),
         ),
         ("EVERY -1 SECOND", "line 1, column 23: EVERY must be longer than nothing, not -1 SECOND."),
         ("EVERY 5 ROWS", "line 1, column 23: '5 ROWS' is not an interval."),
@@ -99,7 +108,7 @@ def test_words_of_clauses_can_be_names(text: str) -> None:
         ("WITH (sink = 'x'", "line 1, column 33: ) is missing here."),
     ],
 )
-def test_clauses_that_are_wrong(clauses: str, message: str) -> None:
+def test_wrong_clauses_are_refused(clauses: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         cut_clauses(tokenize(f"SELECT a FROM A {clauses}"))
     assert str(caught.value).startswith(message)

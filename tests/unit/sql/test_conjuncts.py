@@ -68,12 +68,12 @@ def show(conjunct: Conjunct) -> str:
         ),
     ],
 )
-def test_conditions_come_apart_where_it_is_safe(condition: str, conjuncts: list[str]) -> None:
+def test_conditions_are_split_where_it_is_safe(condition: str, conjuncts: list[str]) -> None:
     assert [show(conjunct) for conjunct in split_conjuncts(tokenize(condition))] == conjuncts
 
 
 def parsed(conditions: Sequence[str]) -> list[Any]:
-    """How DuckDB reads conditions, places left out; None for those it does not read."""
+    """Return DuckDB's parse tree of conditions without places; None for invalid ones."""
     texts = pa.table({"text": [f"SELECT {condition}" for condition in conditions]})
     trees = [
         json.loads(tree)
@@ -88,7 +88,7 @@ def parsed(conditions: Sequence[str]) -> list[Any]:
 
 
 def plain(node: Any) -> Any:
-    """The tree with nested ANDs in one list, and BETWEEN as two comparisons."""
+    """Return the tree with nested ANDs in one list, and BETWEEN as two comparisons."""
     if isinstance(node, list):
         return [plain(child) for child in node]
     if not isinstance(node, dict):
@@ -144,7 +144,10 @@ def same_to_duckdb(conditions: Sequence[str]) -> None:
 SYMBOLS = (
     "+ - * / // % ^ ** || & | << >> -> ->> && @> <@ ^@ <-> ~ !~ ~~ ~~~ = == <> != < <= > >= ::"
 )
-WORDS = "AND OR LIKE NOT_ILIKE GLOB SIMILAR_TO IN NOT_IN IS IS_NOT IS_DISTINCT_FROM COLLATE BETWEEN_1_AND"
+WORDS = (
+    "AND OR LIKE NOT_ILIKE GLOB SIMILAR_TO IN NOT_IN IS IS_NOT IS_DISTINCT_FROM COLLATE "
+    "BETWEEN_1_AND"
+)
 OPERATORS = SYMBOLS.split() + WORDS.replace(" ", "\n").replace("_", " ").splitlines()
 
 

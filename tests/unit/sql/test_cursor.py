@@ -25,7 +25,7 @@ def test_match_steps_over_words_and_symbols() -> None:
         ('""', "line 1, column 1: unexpected '\"\"', expected a name"),
     ],
 )
-def test_a_name_must_be_one(text: str, message: str) -> None:
+def test_an_invalid_name_is_refused(text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         Cursor(tokenize(text)).name("a name")
     assert str(caught.value).startswith(message)
@@ -89,7 +89,10 @@ def test_options_keep_order_and_fold_unquoted_names() -> None:
         ("(a)", "line 1, column 3: unexpected ')', expected ="),
         (
             "(a = b)",
-            "line 1, column 6: unexpected 'b', expected a string, a number, true or false. Put other values in quotes",
+            (
+                "line 1, column 6: unexpected 'b', expected a string, a number, true or false. "
+                "Put other values in quotes"
+            ),
         ),
         (
             "(a = 1",
@@ -99,7 +102,7 @@ def test_options_keep_order_and_fold_unquoted_names() -> None:
         ("a = 1", "line 1, column 1: unexpected 'a', expected ("),
     ],
 )
-def test_options_that_are_none(text: str, message: str) -> None:
+def test_invalid_options_are_refused(text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_options(Cursor(tokenize(text)))
     assert str(caught.value).startswith(message)

@@ -12,11 +12,17 @@ PLAIN = "SELECT v , 'a (b' AS \"x)\" FROM A [ RANGE 1 MINUTE ] EMIT CHANGES"
     [
         PLAIN,
         "SELECT v, 'a (b' AS \"x)\"\n  FROM A [RANGE 1 MINUTE] -- newest\nEMIT CHANGES;",
-        "SELECT v, 'a (b' AS \"x)\" FROM A [RANGE 1 MINUTE] WITH (sink = 'parquet', path = 'out(1)') EMIT CHANGES",
-        "SELECT v, /* ( */ 'a (b' AS \"x)\" FROM A [RANGE 1 MINUTE] EMIT CHANGES WITH (expiry = 'lazy')",
+        (
+            "SELECT v, 'a (b' AS \"x)\" FROM A [RANGE 1 MINUTE] "
+            "WITH (sink = 'parquet', path = 'out(1)') EMIT CHANGES"
+        ),
+        (
+            "SELECT v, /* ( */ 'a (b' AS \"x)\" FROM A [RANGE 1 MINUTE] EMIT CHANGES "
+            "WITH (expiry = 'lazy')"
+        ),
     ],
 )
-def test_layout_and_options_are_no_part_of_what_a_query_means(text: str) -> None:
+def test_layout_and_options_are_not_part_of_the_meaning_of_a_query(text: str) -> None:
     assert meaning(text) == PLAIN
 
 
@@ -29,5 +35,5 @@ def test_layout_and_options_are_no_part_of_what_a_query_means(text: str) -> None
         PLAIN.replace("v ,", "V ,"),
     ],
 )
-def test_everything_else_is(text: str) -> None:
+def test_everything_else_is_part_of_the_meaning_of_a_query(text: str) -> None:
     assert meaning(text) != PLAIN

@@ -1,4 +1,4 @@
-"""No spelling of a function that is not allowed gets past the binder, wherever in a query it stands."""
+"""No spelling of a forbidden function gets past the binder, in any place of a query."""
 
 from __future__ import annotations
 

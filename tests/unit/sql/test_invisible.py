@@ -6,20 +6,24 @@ from muntin.errors import SqlError
 from muntin.sql.lexer import tokenize
 
 INVISIBLE = [
-    "\ufeff", "\u200b", "\u200d", "\u2060", "\u00a0", "\u00ad", "\u1680", "\u2009", "\u202e", "\u2028", "\u2029", "\u3000",
+    "\ufeff", "\u200b", "\u200d", "\u2060", "\u00a0", "\u00ad", "\u1680", "\u2009", "\u202e",
+    "\u2028", "\u2029", "\u3000",
     "\u3164", "\ufe0f", "\x01", "\x0b", "\x0c", "\x1f", "\x7f", "\x85", "\U000e0061",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("mark", INVISIBLE, ids=lambda mark: f"U+{ord(mark):04X}")
 @pytest.mark.parametrize("text", ["SELECT\n  random{}()", "SELECT\n a {} b", "SELECT\n1{}"])
-def test_invisible_characters_outside_quotes_are_refused_where_they_stand(
+def test_invisible_characters_outside_quotes_are_refused_with_their_place(
     text: str, mark: str
 ) -> None:
     line = text.split("\n")[1]
     with pytest.raises(
         SqlError,
-        match=rf"^line 2, column {line.index('{') + 1}: an invisible character \(U\+{ord(mark):04X}",
+        match=(
+            r"^line 2, column "
+            rf"{line.index('{') + 1}: an invisible character \(U\+{ord(mark):04X}"
+        ),
     ):
         tokenize(text.format(mark))
 

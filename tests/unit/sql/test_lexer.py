@@ -47,11 +47,17 @@ def test_a_byte_order_mark_is_ignored() -> None:
         ),
         (
             "SELECT\n\0",
-            "line 2, column 1: the character '\\x00' cannot be part of a script. Remove it; scripts are Unicode text",
+            (
+                "line 2, column 1: the character '\\x00' cannot be part of a script. Remove it; "
+                "scripts are Unicode text"
+            ),
         ),
         (
             "a\ud800",
-            "line 1, column 2: the character '\\ud800' cannot be part of a script. Remove it; scripts are Unicode text",
+            (
+                "line 1, column 2: the character '\\ud800' cannot be part of a script. Remove "
+                "it; scripts are Unicode text"
+            ),
         ),
     ],
 )
@@ -76,7 +82,7 @@ def test_statements_are_cut_at_semicolons() -> None:
         ("'(' AND \"[\" ) AND b", "( AND [ AND b"),
     ],
 )
-def test_top_level_sees_what_stands_outside_parentheses(text: str, outside: str) -> None:
+def test_top_level_yields_tokens_outside_parentheses(text: str, outside: str) -> None:
     tokens = tokenize(text)
     assert " ".join(tokens[index].text for index in top_level(tokens)) == outside
 

@@ -1,4 +1,4 @@
-"""Queries above joins: what they are bound to, and what is wrong with them."""
+"""Binding of views: the plan trees of queries, and the errors in wrong ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def test_a_plain_select_is_a_join_alone(known: Catalog) -> None:
 
 def test_rows_below_a_group_carry_keys_and_arguments(known: Catalog) -> None:
     query = read(
-        "SELECT A.k, SUM(A.v) / COUNT(*) AS mean FROM A, B WHERE A.k = B.k GROUP BY A.k HAVING MAX(A.v) > 1",
+        "SELECT A.k, SUM(A.v) / COUNT(*) AS mean FROM A, B WHERE A.k = B.k GROUP BY A.k "
+        "HAVING MAX(A.v) > 1",
         known,
     )
     group = query.root
@@ -87,7 +88,10 @@ def test_distinct_is_kept_where_it_makes_a_difference(known: Catalog) -> None:
 
 
 def test_percentiles_of_the_standard_are_quantiles(known: Catalog) -> None:
-    text = "SELECT percentile_cont(0.2) WITHIN GROUP (ORDER BY v), percentile_disc(0.2) WITHIN GROUP (ORDER BY v DESC) FROM A"
+    text = (
+        "SELECT percentile_cont(0.2) WITHIN GROUP (ORDER BY v), percentile_disc(0.2) WITHIN "
+        "GROUP (ORDER BY v DESC) FROM A"
+    )
     group = read(text, known).root
     assert isinstance(group, GroupBy)
     assert [(one.function, one.fraction) for one in group.aggregates] == [
@@ -134,7 +138,8 @@ def test_numbers_of_different_types_are_made_alike(known: Catalog) -> None:
 
 def test_a_sub_select_beside_a_table_and_a_stream(known: Catalog) -> None:
     query = read(
-        "SELECT DISTINCT x.n, w FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x, T, B WHERE x.k = T.k AND B.k = x.k",
+        "SELECT DISTINCT x.n, w FROM (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x, T, B "
+        "WHERE x.k = T.k AND B.k = x.k",
         known,
     )
     assert isinstance(query.root, Distinct)
@@ -146,10 +151,11 @@ def test_a_sub_select_beside_a_table_and_a_stream(known: Catalog) -> None:
 
 
 def test_streams_beside_a_sub_select_are_joined_first(known: Catalog) -> None:
-    """A and T are tied to each other by T.k = A.k, B is not; a condition that reads one leaf only is checked in it."""
+    """T.k = A.k joins A and T, but not B; a condition on one leaf is checked in that leaf."""
     text = (
         "SELECT x.n, A.v, T.w, B.s FROM B, A, (SELECT k, COUNT(*) AS n FROM A GROUP BY k) x, T"
-        " WHERE x.k = A.k AND T.k = A.k AND A.v > 1 AND B.k = x.k AND A.s || B.s <> '\"1.s\"' AND B.v > 2"
+        " WHERE x.k = A.k AND T.k = A.k AND A.v > 1 AND B.k = x.k AND A.s || B.s <> "
+        "'\"1.s\"' AND B.v > 2"
     )
     combine = read(text, known).root
     assert isinstance(combine, Join)
@@ -264,7 +270,10 @@ WRONG = [
     ),
     (
         "SELECT k FROM A UNION SELECT s FROM B",
-        "column 17: column 1 of the selects around UNION is int32 on the left and string on the right.",
+        (
+            "column 17: column 1 of the selects around UNION is int32 on the left and string on "
+            "the right."
+        ),
     ),
     ("SELECT k FROM A UNION", "column 23: something is missing before 'WINDOW'."),
     ("SELECT k FROM A MINUS ALL SELECT k FROM B", "column 17: MINUS ALL is not supported."),
@@ -292,7 +301,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_what_is_wrong_is_said_where_it_stands(known: Catalog, text: str, message: str) -> None:
+def test_errors_are_reported_at_their_place(known: Catalog, text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read(text, known)
     assert str(caught.value).startswith(f"query q, line 1, {message}")

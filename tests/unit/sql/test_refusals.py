@@ -6,7 +6,10 @@ from muntin.errors import SqlError
 from muntin.sql.lexer import tokenize
 from muntin.sql.refusals import refuse
 
-SELECTS = "sub-selects can only stand in FROM. Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
+SELECTS = (
+    "sub-selects can only stand in FROM. Write it as an entry of FROM, (SELECT ...) AS name, "
+    "and join with that"
+)
 NESTED = [
     ("SELECT DISTINCT ON (a) a FROM A", "line 1, column 8: DISTINCT ON is not supported."),
     ("SELECT a FROM (FROM A)", f"line 1, column 16: {SELECTS}"),
@@ -67,7 +70,10 @@ JOINS = [
 OUTSIDE = [
     (
         "SELECT now() FROM A",
-        "line 1, column 8: the function now does not depend on the rows alone. A row must give the same result",
+        (
+            "line 1, column 8: the function now does not depend on the rows alone. A row must "
+            "give the same result"
+        ),
     ),
     (
         "SELECT random() FROM A",
@@ -91,7 +97,10 @@ OUTSIDE = [
     ),
     (
         "SELECT getenv('HOME') FROM A",
-        "line 1, column 8: the function getenv looks outside the rows. Expressions cannot read files",
+        (
+            "line 1, column 8: the function getenv looks outside the rows. Expressions cannot "
+            "read files"
+        ),
     ),
     (
         "SELECT current_setting('threads') FROM A",
@@ -113,7 +122,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize(("text", "message"), NESTED + NEVER + JOINS + OUTSIDE)
-def test_what_is_not_supported_is_refused_where_it_stands(text: str, message: str) -> None:
+def test_unsupported_syntax_is_refused_at_its_place(text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         refuse(tokenize(text))
     assert str(caught.value).startswith(message)
@@ -127,12 +136,21 @@ def test_what_is_not_supported_is_refused_where_it_stands(text: str, message: st
         "SELECT a IS DISTINCT FROM b FROM A",
         "SELECT left(a, 1), age(a, b), a GLOB ('x'), a IN (1, 2) FROM A",
         "SELECT minus, count, sum FROM A",
-        "SELECT 'SELECT now()' FROM A JOIN B ON left(a, 1) = 'x' INNER JOIN C USING (a) CROSS JOIN D",
+        (
+            "SELECT 'SELECT now()' "
+            "FROM A JOIN B ON left(a, 1) = 'x' INNER JOIN C USING (a) CROSS JOIN D"
+        ),
         'SELECT "current_date", A.current_timestamp FROM A',
-        "SELECT DISTINCT a, COUNT(*) FROM (SELECT a FROM A) x GROUP BY a HAVING COUNT(*) > 1 UNION ALL (SELECT b, c FROM B)",
-        "SELECT a FROM A MINUS SELECT b FROM B INTERSECT ALL SELECT c FROM C EXCEPT SELECT d FROM D",
+        (
+            "SELECT DISTINCT a, COUNT(*) FROM (SELECT a FROM A) x GROUP BY a "
+            "HAVING COUNT(*) > 1 UNION ALL (SELECT b, c FROM B)"
+        ),
+        (
+            "SELECT a FROM A MINUS SELECT b FROM B INTERSECT ALL SELECT c FROM C EXCEPT "
+            "SELECT d FROM D"
+        ),
         "SELECT @a, a @> b, list_sum(l), extract(year FROM ts) FROM A",
     ],
 )
-def test_what_only_looks_like_it_passes(text: str) -> None:
+def test_text_that_only_resembles_it_passes(text: str) -> None:
     refuse(tokenize(text))

@@ -44,7 +44,8 @@ TEXTS: dict[str, Callable[[int], str]] = {
         f"SELECT {_listed('sum(c{0}) AS s{0}', ', ', count)} FROM A WINDOW 1 MINUTE"
     ),
     "groups": lambda count: (
-        f"SELECT k, count(*) AS n FROM A GROUP BY k HAVING {_listed('k <> {}', ' AND ', count)} WINDOW 1 MINUTE"
+        "SELECT k, count(*) AS n FROM A GROUP BY k "
+        f"HAVING {_listed('k <> {}', ' AND ', count)} WINDOW 1 MINUTE"
     ),
     "unions": lambda count: f"{_listed('SELECT k FROM B', ' UNION ALL ', count)} WINDOW 1 MINUTE",
 }
@@ -66,7 +67,10 @@ def test_four_times_the_text_takes_at_most_about_four_times_as_long(kind: str) -
     catalogs = {count: make_catalog(count) for count in (SMALL, SMALL * FACTOR)}
     read_query(write(10), "q", catalogs[SMALL])
     small, large = (
-        _best(lambda count=count: read_query(write(count), "q", catalogs[count]), 3)  # type: ignore[misc]
+        _best(
+            lambda n=count: read_query(write(n), "q", catalogs[n]),  # type: ignore[misc]
+            3,
+        )
         for count in catalogs
     )
     assert large < 1.75 * FACTOR * small

@@ -35,23 +35,38 @@ def test_names_find_their_columns(catalog: Catalog, query: str, columns: str) ->
     [
         (
             "SELECT 1\nFROM Temperature A\nWHERE A.Vale > 1",
-            "query q, line 3, column 9: stream Temperature A has no column 'Vale'. Did you mean 'Value'? It has LocationId, Value, ts",
+            (
+                "query q, line 3, column 9: stream Temperature A has no column 'Vale'. Did you "
+                "mean 'Value'? It has LocationId, Value, ts"
+            ),
         ),
         (
             "SELECT Favorites.Lable FROM Favorites, Reading",
-            "query q, line 1, column 18: table Favorites has no column 'Lable'. Did you mean 'Label'? It has ItemID, Label",
+            (
+                "query q, line 1, column 18: table Favorites has no column 'Lable'. Did you "
+                "mean 'Label'? It has ItemID, Label"
+            ),
         ),
         (
             "SELECT 1 + vlue FROM Humidity",
-            "query q, line 1, column 12: stream Humidity has no column 'vlue'. Did you mean 'Value'? The columns are LocationId, Value, ts",
+            (
+                "query q, line 1, column 12: stream Humidity has no column 'vlue'. Did you mean "
+                "'Value'? The columns are LocationId, Value, ts"
+            ),
         ),
         (
             "SELECT zzz FROM Reading, Favorites F",
-            "query q, line 1, column 8: stream Reading, table Favorites F has no column 'zzz'. The columns are k, n, l, s, d, t, ItemID",
+            (
+                "query q, line 1, column 8: stream Reading, table Favorites F has no column "
+                "'zzz'. The columns are k, n, l, s, d, t, ItemID"
+            ),
         ),
         (
             "SELECT Value FROM Temperature A, Humidity",
-            "query q, line 1, column 8: the column 'Value' is ambiguous. Write A.Value or Humidity.Value",
+            (
+                "query q, line 1, column 8: the column 'Value' is ambiguous. Write A.Value or "
+                "Humidity.Value"
+            ),
         ),
         (
             "SELECT Temperature.Value FROM Temperature A",
@@ -63,19 +78,31 @@ def test_names_find_their_columns(catalog: Catalog, query: str, columns: str) ->
         ),
         (
             "SELECT sensr.Value FROM Temperature sensor",
-            "query q, line 1, column 8: there is no 'sensr' in FROM. Did you mean 'sensor'? FROM has sensor",
+            (
+                "query q, line 1, column 8: there is no 'sensr' in FROM. Did you mean 'sensor'? "
+                "FROM has sensor"
+            ),
         ),
         (
             "SELECT Value + 1 AS more FROM Temperature WHERE more > 3",
-            "query q, line 1, column 49: there is no column 'more' in FROM. more is a name of the select list; write the expression itself",
+            (
+                "query q, line 1, column 49: there is no column 'more' in FROM. more is a name "
+                "of the select list; write the expression itself"
+            ),
         ),
         (
             "SELECT 1 FROM Temperature A JOIN Humidity B ON A.ts = C.ts JOIN Reading C ON TRUE",
-            "query q, line 1, column 55: C comes only later in FROM. Move the condition to WHERE or to the ON of C",
+            (
+                "query q, line 1, column 55: C comes only later in FROM. Move the condition to "
+                "WHERE or to the ON of C"
+            ),
         ),
         (
             "SELECT 1 FROM Temperature A JOIN Reading B USING (LocationId)",
-            "query q, line 1, column 51: stream Reading B has no column 'LocationId'. It has k, n, l, s, d, t",
+            (
+                "query q, line 1, column 51: stream Reading B has no column 'LocationId'. It "
+                "has k, n, l, s, d, t"
+            ),
         ),
         (
             "SELECT 1 FROM Temperature A CROSS JOIN Humidity B JOIN Temperature C USING (Value)",
@@ -83,7 +110,9 @@ def test_names_find_their_columns(catalog: Catalog, query: str, columns: str) ->
         ),
     ],
 )
-def test_names_that_find_none_or_several(catalog: Catalog, query: str, message: str) -> None:
+def test_unknown_and_ambiguous_names_are_refused(
+    catalog: Catalog, query: str, message: str
+) -> None:
     with pytest.raises(SqlError) as caught:
         read_query(f"{query} WINDOW 1 MINUTE", "q", catalog)
     assert str(caught.value).startswith(message)

@@ -55,7 +55,7 @@ def test_later_statements_see_earlier_ones() -> None:
     ]
 
 
-def test_a_mistake_shows_when_it_is_reached() -> None:
+def test_an_error_is_raised_when_its_statement_is_reached() -> None:
     catalog = Catalog()
     script = (
         "CREATE TABLE T (a INT);\nSET x = 1;\nCREATE QUERY broken AS\n  SELECT a FROM T\n  WHERE;"
@@ -69,7 +69,7 @@ def test_a_mistake_shows_when_it_is_reached() -> None:
         next(statements)
 
 
-def test_nothing_is_nothing() -> None:
+def test_an_empty_script_has_no_statements() -> None:
     assert list(read_script(" ; -- x\n ;; /* y */", Catalog())) == []
 
 
@@ -121,7 +121,10 @@ def test_many_threads_may_bind(catalog: Catalog) -> None:
 
 
 def test_binding_is_quick_once_warm(catalog: Catalog) -> None:
-    text = "SELECT A.Value + 1, B.ts FROM Temperature A, Humidity B WHERE A.LocationId = B.LocationId AND A.Value > 30 WINDOW 1 MINUTE"
+    text = (
+        "SELECT A.Value + 1, B.ts FROM Temperature A, Humidity B "
+        "WHERE A.LocationId = B.LocationId AND A.Value > 30 WINDOW 1 MINUTE"
+    )
     read_query(text, "q", catalog)
     times = []
     for _ in range(20):

@@ -14,7 +14,8 @@ def text(tokens: Tokens | None) -> str:
 def test_a_select_in_its_parts() -> None:
     shape = read_shape(
         tokenize(
-            "SELECT a, f(b, c) d FROM A x [ROWS 5], B [RANGE 1 HOUR] y JOIN C ON a = b INNER JOIN D USING (a, b) CROSS JOIN E WHERE a AND c"
+            "SELECT a, f(b, c) d FROM A x [ROWS 5], B [RANGE 1 HOUR] y JOIN C ON a = b "
+            "INNER JOIN D USING (a, b) CROSS JOIN E WHERE a AND c"
         )
     )
     assert [text(item) for item in shape.items] == ["a", "f ( b , c ) d"]
@@ -63,7 +64,7 @@ def test_distinct_from_is_not_from() -> None:
         ("SELECT a FROM A JOIN B USING a", "line 1, column 24: USING needs a list of columns."),
     ],
 )
-def test_shapes_that_are_none(query: str, message: str) -> None:
+def test_invalid_shapes_are_refused(query: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_shape(tokenize(query))
     assert str(caught.value).startswith(message)

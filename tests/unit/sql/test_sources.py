@@ -12,7 +12,8 @@ MINUTE = 60_000_000
 
 def test_every_entry_gets_its_window(catalog: Catalog) -> None:
     query = read_query(
-        "SELECT 1 FROM temperature A [RANGE 10 MINUTES], Humidity [ROWS 5] B, Reading [PARTITION BY K, n ROWS 3], "
+        "SELECT 1 FROM temperature A [RANGE 10 MINUTES], Humidity [ROWS 5] B, Reading "
+        "[PARTITION BY K, n ROWS 3], "
         "Temperature C, favorites F WINDOW 1 MINUTE",
         "q",
         catalog,
@@ -41,7 +42,10 @@ def test_every_entry_gets_its_window(catalog: Catalog) -> None:
             ((1, TimeWindow(MINUTE)),),
         ),
         (
-            "FROM Temperature A [ROWS 5], Humidity B FRESHNESS b 2 MINUTES, A 7 ROWS WINDOW 1 MINUTE",
+            (
+                "FROM Temperature A [ROWS 5], Humidity B FRESHNESS b 2 MINUTES, A 7 ROWS "
+                "WINDOW 1 MINUTE"
+            ),
             ((0, RowsWindow(7)), (1, TimeWindow(2 * MINUTE))),
         ),
         (
@@ -59,11 +63,17 @@ def test_freshness(catalog: Catalog, query: str, freshness: object) -> None:
     [
         (
             "FROM Temprature",
-            "column 15: there is no stream or table 'Temprature'. Did you mean 'Temperature'? There are Temperature, Humidity",
+            (
+                "column 15: there is no stream or table 'Temprature'. Did you mean "
+                "'Temperature'? There are Temperature, Humidity"
+            ),
         ),
         (
             "FROM Reading A",
-            "column 15: stream Reading has no window. Write Reading [RANGE 1 MINUTE] or Reading [ROWS 100], or end the query with WINDOW",
+            (
+                "column 15: stream Reading has no window. Write Reading [RANGE 1 MINUTE] or "
+                "Reading [ROWS 100], or end the query with WINDOW"
+            ),
         ),
         (
             "FROM Favorites [ROWS 5], Temperature WINDOW 1 ROW",
@@ -71,7 +81,10 @@ def test_freshness(catalog: Catalog, query: str, freshness: object) -> None:
         ),
         (
             "FROM Favorites WINDOW 1 ROW",
-            "column 15: the query reads no stream. Stored tables do not change; join them with a stream",
+            (
+                "column 15: the query reads no stream. Stored tables do not change; join them "
+                "with a stream"
+            ),
         ),
         (
             "FROM Temperature A, Humidity a WINDOW 1 ROW",
@@ -126,7 +139,10 @@ def test_freshness(catalog: Catalog, query: str, freshness: object) -> None:
         ),
         (
             "FROM Temperature A [ROWS 5] FRESHNESS A 4 HOURS",
-            "column 50: the window of stream Temperature A is [ROWS 5], so its freshness must be a number of rows.",
+            (
+                "column 50: the window of stream Temperature A is [ROWS 5], so its freshness "
+                "must be a number of rows."
+            ),
         ),
         (
             "FROM Temperature A [ROWS 5] FRESHNESS B 4 ROWS",
@@ -142,13 +158,13 @@ def test_freshness(catalog: Catalog, query: str, freshness: object) -> None:
         ),
     ],
 )
-def test_entries_that_cannot_be(catalog: Catalog, query: str, message: str) -> None:
+def test_invalid_entries_are_refused(catalog: Catalog, query: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_query(f"SELECT 1 {query}", "q", catalog)
     assert str(caught.value).startswith(f"query q, line 1, {message}")
 
 
-def test_an_empty_catalogue_says_how_to_fill_it() -> None:
+def test_an_empty_catalog_is_reported_with_the_remedy() -> None:
     with pytest.raises(
         SqlError,
         match=r"there is no stream or table 'A'\. Declare it with CREATE STREAM or CREATE TABLE",

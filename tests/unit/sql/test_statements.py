@@ -23,7 +23,8 @@ def read(text: str, catalog: Catalog | None = None) -> Statement:
 
 def test_create_stream() -> None:
     statement = read(
-        '\nCREATE STREAM Temperature (LocationId INT, "größe m" DECIMAL(10, 2), l INTEGER[], ts TIMESTAMP)'
+        '\nCREATE STREAM Temperature (LocationId INT, "größe m" DECIMAL(10, 2), l '
+        "INTEGER[], ts TIMESTAMP)"
         " WITH (format = 'parquet', TIME = 'TS', slack = '2 seconds', path = 'data/t')"
     )
     assert isinstance(statement, CreateStream)
@@ -79,7 +80,10 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
     [
         (
             "SELECT 1",
-            "line 1, column 1: a script has no place for a bare SELECT. Give it a name: CREATE QUERY name AS SELECT ...",
+            (
+                "line 1, column 1: a script has no place for a bare SELECT. Give it a name: "
+                "CREATE QUERY name AS SELECT ..."
+            ),
         ),
         (
             "INSERT INTO A VALUES (1)",
@@ -97,7 +101,10 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         ("CREATE STREAM", "line 1, column 14: a name for the stream is missing here."),
         (
             "CREATE STREAM select (a INT)",
-            "line 1, column 15: unexpected 'select', expected a name for the stream. Put names that are keywords",
+            (
+                "line 1, column 15: unexpected 'select', expected a name for the stream. Put "
+                "names that are keywords"
+            ),
         ),
         (
             "CREATE STREAM A",
@@ -124,7 +131,10 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         ("CREATE STREAM A (_ts TIMESTAMP)", "line 1, column 18: a column cannot be called '_ts'."),
         (
             "CREATE STREAM A (k INT)",
-            "line 1, column 1: stream A has no time column. Every stream needs a column of type TIMESTAMP",
+            (
+                "line 1, column 1: stream A has no time column. Every stream needs a column of "
+                "type TIMESTAMP"
+            ),
         ),
         (
             "CREATE STREAM A (a TIMESTAMP, b TIMESTAMP)",
@@ -152,7 +162,10 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         ),
         (
             "CREATE QUERY q SELECT 1",
-            "line 1, column 16: unexpected 'SELECT', expected AS. Write CREATE QUERY name AS SELECT ...",
+            (
+                "line 1, column 16: unexpected 'SELECT', expected AS. Write "
+                "CREATE QUERY name AS SELECT ..."
+            ),
         ),
         ("CREATE QUERY q AS", "query q, line 1, column 18: a query begins with SELECT."),
         (
@@ -163,14 +176,17 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         ("DROP QUERY a, b", "line 1, column 13: unexpected ','. Drop one thing at a time"),
         (
             "SET = 1",
-            "line 1, column 5: unexpected '=', expected the name of a setting. Write SET name = value",
+            (
+                "line 1, column 5: unexpected '=', expected the name of a setting. Write SET "
+                "name = value"
+            ),
         ),
         ("SET a", "line 1, column 6: = is missing here. Write SET name = value"),
         ("SET a =", "line 1, column 8: a string, a number, true or false is missing here"),
         ("SET a = 1 2", "line 1, column 11: unexpected '2'. Write SET name = value"),
     ],
 )
-def test_statements_that_are_wrong(text: str, message: str) -> None:
+def test_wrong_statements_are_refused(text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read(text)
     assert str(caught.value).startswith(message)

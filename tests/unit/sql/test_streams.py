@@ -57,18 +57,24 @@ def test_the_time_may_be_chosen_in_any_case_and_keeps_its_zone() -> None:
             ONE,
             None,
             -1,
-            "the slack of stream A is negative. Give the longest delay to wait for, such as '2 seconds'",
+            (
+                "the slack of stream A is negative. Give the longest delay to wait for, such as "
+                "'2 seconds'"
+            ),
         ),
         (pa.schema([]), None, 0, "there are no columns. Declare at least one"),
         (
             pa.schema([("_ts", pa.timestamp("us"))]),
             None,
             0,
-            "a column cannot be called '_ts'. Results use _op and _ts themselves; choose another name",
+            (
+                "a column cannot be called '_ts'. Results use _op and _ts themselves; choose "
+                "another name"
+            ),
         ),
     ],
 )
-def test_streams_that_cannot_be(
+def test_invalid_streams_are_refused(
     schema: pa.Schema, time: str | None, slack: int, message: str
 ) -> None:
     with pytest.raises(InputError) as unplaced:

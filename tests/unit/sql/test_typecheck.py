@@ -36,7 +36,10 @@ def test_a_plain_column_has_the_type_it_is_stored_in(catalog: Catalog) -> None:
     [
         (
             "SELECT k,\n  lower(k) FROM Reading r",
-            "query q, line 2, column 3: no function matches the given name and argument types 'lower(BIGINT)'. Check the types",
+            (
+                "query q, line 2, column 3: no function matches the given name and argument "
+                "types 'lower(BIGINT)'. Check the types"
+            ),
         ),
         (
             "SELECT lowr(n) FROM Reading r",
@@ -44,7 +47,10 @@ def test_a_plain_column_has_the_type_it_is_stored_in(catalog: Catalog) -> None:
         ),
         (
             "SELECT k.x FROM Reading r",
-            "query q, line 1, column 8: cannot extract field 'x' from expression r.k because it is not a struct",
+            (
+                "query q, line 1, column 8: cannot extract field 'x' from expression r.k "
+                "because it is not a struct"
+            ),
         ),
         (
             "SELECT k FROM Reading r WHERE t > k",
@@ -52,7 +58,10 @@ def test_a_plain_column_has_the_type_it_is_stored_in(catalog: Catalog) -> None:
         ),
         (
             "SELECT k FROM Reading r WHERE t = k",
-            "query q, line 1, column 31: t = k compares timestamp[us] with int64. Make both sides times",
+            (
+                "query q, line 1, column 31: t = k compares timestamp[us] with int64. Make both "
+                "sides times"
+            ),
         ),
         (
             "SELECT k FROM Reading r WHERE k = 1 AND t > '2026-13-01'",

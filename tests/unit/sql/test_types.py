@@ -52,7 +52,7 @@ def test_nested_and_enumerated_types() -> None:
         "'",
     ],
 )
-def test_what_is_no_type(sql: str) -> None:
+def test_unknown_types_are_refused(sql: str) -> None:
     with pytest.raises(InputError) as caught:
         arrow_type(sql)
     assert str(caught.value).startswith(f"{sql!r} is not a type. ")
@@ -87,20 +87,26 @@ def test_a_schema_keeps_order_and_spelling() -> None:
         ),
         (
             {"_op": "int"},
-            "a column cannot be called '_op'. Results use _op and _ts themselves; choose another name",
+            (
+                "a column cannot be called '_op'. Results use _op and _ts themselves; choose "
+                "another name"
+            ),
         ),
         (
             {"_TS": "int"},
-            "a column cannot be called '_TS'. Results use _op and _ts themselves; choose another name",
+            (
+                "a column cannot be called '_TS'. Results use _op and _ts themselves; choose "
+                "another name"
+            ),
         ),
         ({"": "int"}, "a column has an empty name. Give every column a name"),
     ],
 )
-def test_schemas_that_cannot_be(columns: dict[str, str], message: str) -> None:
+def test_invalid_schemas_are_refused(columns: dict[str, str], message: str) -> None:
     with pytest.raises(InputError) as caught:
         build_schema(columns)
     assert str(caught.value) == message
 
 
-def test_names_that_only_begin_like_reserved_ones_are_free() -> None:
+def test_names_that_only_begin_like_reserved_ones_are_allowed() -> None:
     assert build_schema({"_op_code": "int", "_ts2": "int"}).names == ["_op_code", "_ts2"]

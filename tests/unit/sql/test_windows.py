@@ -41,14 +41,20 @@ def test_extents(text: str, window: TimeWindow | RowsWindow) -> None:
     [
         (
             "0 SECONDS",
-            "line 1, column 1: the window must be longer than nothing, not 0 SECONDS. Give a positive interval",
+            (
+                "line 1, column 1: the window must be longer than nothing, not 0 SECONDS. Give "
+                "a positive interval"
+            ),
         ),
         ("-5 SECONDS", "line 1, column 1: the window must be longer than nothing, not -5 SECONDS"),
         ("'-1 hour'", "line 1, column 1: the window must be longer than nothing, not -1 hour"),
         ("0.0000001 SECONDS", "line 1, column 1: the window must be longer than nothing"),
         (
             "0 ROWS",
-            "line 1, column 1: a window must hold at least one row, not 0. Give a positive number of rows",
+            (
+                "line 1, column 1: a window must hold at least one row, not 0. Give a positive "
+                "number of rows"
+            ),
         ),
         ("-3 ROWS", "line 1, column 1: a window must hold at least one row, not -3"),
         ("1.5 ROWS", "line 1, column 1: a number of rows must be a whole number, not 1.5"),
@@ -67,7 +73,7 @@ def test_extents(text: str, window: TimeWindow | RowsWindow) -> None:
         ("", "line 1, column 1: an interval for the window is missing here"),
     ],
 )
-def test_extents_that_hold_nothing_or_mean_nothing(text: str, message: str) -> None:
+def test_empty_and_meaningless_extents_are_refused(text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_extent(Cursor(tokenize(text)), "the window")
     assert str(caught.value).startswith(message)
@@ -102,7 +108,7 @@ def test_brackets(text: str, window: TimeWindow | RowsWindow | PartitionedWindow
         ("[PARTITION BY ROWS 5]", "line 1, column 20: unexpected '5', expected ROWS"),
     ],
 )
-def test_brackets_that_hold_no_window(text: str, message: str) -> None:
+def test_brackets_without_a_window_are_refused(text: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         read_bracket(tokenize(text))
     assert str(caught.value).startswith(message)

@@ -17,7 +17,8 @@ ROWS = {
     "l": [[1, 2, 3], [], None],
     "s": [{"a": 1, "b": "x"}, {"a": None, "b": None}, None],
     "d": [1, 2, None],
-    "t": [datetime(2026, 1, 2, 3, 4, 5), datetime(1969, 12, 31), None],  # noqa: DTZ001 - TIMESTAMP has no zone
+    # TIMESTAMP has no zone.
+    "t": [datetime(2026, 1, 2, 3, 4, 5), datetime(1969, 12, 31), None],  # noqa: DTZ001
 }
 
 

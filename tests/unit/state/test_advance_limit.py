@@ -1,6 +1,6 @@
 """Which rows are too far ahead.
 
-The same as one row at a time, however rows are cut, and on Spark by batch.
+The decision is the same as for single rows, for any cut; on Spark it is made per batch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMES = st.lists(st.integers(-40, 40) | st.integers(0, 5) | st.integers(100, 130
 
 
 def one_by_one(times: list[int], reached: list[int]) -> list[bool]:
-    """Return the rule, row by row."""
+    """Apply the rule row by row."""
     newest, ahead, inside = None, 0, []
     for time, instant in zip(times, reached, strict=True):
         fits = newest is None or time <= max(newest, instant) + LIMIT
@@ -44,7 +44,7 @@ def one_by_one(times: list[int], reached: list[int]) -> list[bool]:
 @given(TIMES, st.sets(st.integers(0, 80)), st.integers(-20, 120), st.integers(0, 80))
 @example([0, *[100] * 10], set(), BEFORE_ALL, 0)
 @example([0, *[100] * 9, 5, *[100] * 10], {4, 12}, BEFORE_ALL, 0)
-def test_rows_are_judged_one_by_one_however_they_are_cut(
+def test_rows_are_judged_one_by_one_for_any_cut(
     times: list[int], cuts: set[int], instant: int, advanced: int
 ) -> None:
     """Time is advanced to an instant before one of the rows.

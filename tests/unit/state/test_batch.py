@@ -9,7 +9,7 @@ SCHEMA = pa.schema([("n", pa.int64())])
 
 
 def batch(*rows: tuple[int, int]) -> Batch:
-    """Rows of (time, number)."""
+    """Return rows of (time, number)."""
     times = np.array([time for time, _ in rows], np.int64)
     return Batch(
         pa.table([[number for _, number in rows]], schema=SCHEMA),

@@ -1,4 +1,4 @@
-"""Taking from columns of every type, however they are cut."""
+"""Taking rows from columns of every type, for any cut into chunks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_every_type_is_taken_from_any_cut(name: str) -> None:
     check()
 
 
-def test_what_was_taken_outlives_the_column() -> None:
+def test_taken_values_outlive_the_column() -> None:
     column = pa.chunked_array([pa.array(range(start, start + 10)) for start in range(0, 100, 10)])
     taken = take(column, np.arange(99, -1, -1))
     del column
@@ -82,7 +82,7 @@ def test_what_was_taken_outlives_the_column() -> None:
 
 
 class _Limited:
-    """A column whose ``take`` gives up beyond three values, as Arrow's does beyond two gigabytes of text."""
+    """A column whose ``take`` fails beyond three values, as Arrow's does beyond two GB of text."""
 
     type = pa.string()
 

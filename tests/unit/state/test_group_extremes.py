@@ -1,4 +1,7 @@
-"""Least and greatest values of rows that leave in the order they came, against plain Python, on random changes."""
+"""Least and greatest values of rows that leave in arrival order, against plain Python.
+
+Changes are random.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ Change = tuple[int, int, int, int]
 
 @dataclass
 class Twin:
-    """Extremes, and the rows of each group beside them."""
+    """Extremes, together with the rows of each group."""
 
     table: GroupTable = field(default_factory=GroupTable)
     extremes: GroupExtremes = field(default_factory=lambda: GroupExtremes(QUESTIONS))
     rows: dict[int, deque[int]] = field(default_factory=dict)
 
     def take(self, changes: list[Change]) -> None:
-        """Take changes (key, value, sign, time), and check what is said of every slot."""
+        """Apply changes (key, value, sign, time) and check the values of every slot."""
         keys, values, signs, times = (
             np.array(column, np.int64) for column in zip(*changes, strict=True)
         )
@@ -63,7 +66,7 @@ class Twin:
 
 @given(st.data())
 def test_extremes_follow_their_rows(data: st.DataObject) -> None:
-    """At one instant rows may leave in any order, and a removal may stand before the row that it is about."""
+    """At one instant rows may leave in any order, and a removal may precede its row."""
     twin = Twin()
     live: dict[int, int] = {}
     time = 0
@@ -97,7 +100,7 @@ def test_other_integers_can_stand_for_the_values() -> None:
 
 
 def test_blocks_are_used_again_and_memory_stays() -> None:
-    """Falling values are all kept for the greatest one, so queues grow through all sizes of blocks."""
+    """Falling values are all kept for the maximum, so queues grow through all block sizes."""
     twin = Twin()
     bytes_at = []
     for batch in range(6):
@@ -117,7 +120,7 @@ def test_blocks_are_used_again_and_memory_stays() -> None:
 
 
 def test_a_pool_that_grows_between_rows_loses_no_value() -> None:
-    """The pool runs out while the first row of a run is taken, when that row has made the greatest value before it hopeless."""
+    """The pool runs out while the first row of a run replaces the greatest value before it."""
     twin = Twin()
     keys = np.random.default_rng(7).integers(0, 100, 2_000)
     twin.take([(int(key), time + 1, 1, time) for time, key in enumerate(keys)])

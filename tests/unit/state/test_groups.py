@@ -36,7 +36,7 @@ QUESTIONS = [
 
 @dataclass
 class Twin:
-    """What is kept of groups, and the plain rows beside it."""
+    """The state of groups, together with the plain rows."""
 
     table: GroupTable = field(default_factory=GroupTable)
     counts: GroupCounts = field(default_factory=GroupCounts)
@@ -47,7 +47,7 @@ class Twin:
     rows: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
     def take(self, changes: list[tuple[int, int, float, int, int]]) -> None:
-        """Take changes (key, whole number, real number, sign, time) and check all slots."""
+        """Apply changes (key, integer, real number, sign, time) and check all slots."""
         keys = np.array([change[0] for change in changes], np.int64)
         low = np.array([(change[1] + 2**63) % 2**64 - 2**63 for change in changes], np.int64)
         high = np.array([change[1] >> 64 for change in changes], np.int64)
@@ -88,7 +88,7 @@ class Twin:
         slots: Slots,
         keys: npt.NDArray[np.int64],
     ) -> Iterator[tuple[int, int]]:
-        """Return the places of slots before and after each run, with the rows as they are then."""
+        """Yield the places of slots before and after each run, with the rows at that time."""
         for run in range(len(slots.run_rows) - 1):
             mine = range(slots.run_slots[run], slots.run_slots[run + 1])
             yield from ((2 * slot, int(keys[slots.rows[slot]])) for slot in mine)

@@ -10,7 +10,7 @@ SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string())])
 
 
 def batch(*times: int, first: int = 0) -> Batch:
-    """Rows numbered from ``first`` on, with these times."""
+    """Return rows numbered from ``first`` on, with these times."""
     numbers = list(range(first, first + len(times)))
     return Batch(
         pa.table([numbers, [f"row {n}" for n in numbers]], schema=SCHEMA),

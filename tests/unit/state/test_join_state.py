@@ -1,4 +1,4 @@
-"""The window stores: how they grow, shrink and what a row costs."""
+"""The window stores: how they grow and shrink, and what a row costs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_growing_keeps_rows_positions_and_neighbours() -> None:
     assert state.counters[layout.N_EXPIRED] == 9_990 + 3
 
 
-def test_room_that_two_batches_did_not_need_is_given_back() -> None:
+def test_memory_that_two_batches_did_not_need_is_released() -> None:
     state = JoinState((time_store(),))
     insert(state, 0, 0, np.zeros((50_000, 1), np.int64))
     full = state.nbytes()
@@ -144,7 +144,7 @@ def test_any_sequence_of_inserts_expiries_and_fits_keeps_the_rows_inside(
 
 
 @pytest.mark.parametrize("different", [1, 10, 1_000, 30_000])
-def test_different_codes_are_counted_to_a_few_per_cent(different: int) -> None:
+def test_distinct_codes_are_counted_to_a_few_percent(different: int) -> None:
     state = JoinState((time_store(),))
     insert(
         state,
@@ -155,7 +155,7 @@ def test_different_codes_are_counted_to_a_few_per_cent(different: int) -> None:
     assert state.distinct(0, 0) == pytest.approx(different, rel=0.05)
 
 
-def test_positions_beyond_32_bits_are_whole() -> None:
+def test_positions_beyond_32_bits_are_exact() -> None:
     state = JoinState((time_store(),))
     first = 2**32 - 2
     state.stores[0, layout.LAST] = first - 1

@@ -18,7 +18,7 @@ def test_each_row_pushes_out_the_nth_before_it() -> None:
     assert push(state, [7, 8, 9], 5) == [2, 1, -1]
 
 
-def test_one_row_a_partition() -> None:
+def test_one_row_per_partition() -> None:
     state = PartitionState(1)
     assert push(state, [1, 1, 2, 1, 2], 10) == [-1, 10, -1, 11, 12]
 
@@ -36,7 +36,7 @@ def test_memory_follows_the_partitions_not_the_rows() -> None:
     assert state.nbytes() <= 2 * size
 
 
-def test_no_rows_are_no_rows() -> None:
+def test_no_rows_give_no_positions() -> None:
     assert push(PartitionState(5), [], 0) == []
 
 

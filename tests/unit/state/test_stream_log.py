@@ -1,7 +1,8 @@
-"""The stream log under any sequence of appends and trims, against a dictionary of the rows that must be there."""
+"""The stream log under any sequence of appends and trims, against a dictionary of its rows."""
 
 from __future__ import annotations
 
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -18,7 +19,7 @@ SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string()), ("l", pa.list_(pa.int
 
 
 def append(log: StreamLog, count: int, step: int = 1) -> None:
-    """Rows whose number is their position and whose time is three times that."""
+    """Append rows whose number is their position and whose time is three times that."""
     numbers = list(range(log.next, log.next + count))
     texts = [None if n % 4 == 0 else "é" * (n % 3) for n in numbers]
     rows = pa.table(
@@ -27,8 +28,7 @@ def append(log: StreamLog, count: int, step: int = 1) -> None:
     log.append(Batch(rows, np.array(numbers, np.int64) // step * 3, np.zeros(count)))
 
 
-# An append of so many rows, or a trim that goes so far (in hundredths) and keeps every so-manieth
-# row.
+# An append of N rows, or a trim up to a position (in hundredths) that keeps every nth row.
 STEPS = st.lists(
     st.one_of(st.integers(0, 40), st.tuples(st.integers(0, 100), st.sampled_from([0, 1, 2, 7]))),
     max_size=14,
@@ -50,7 +50,7 @@ def test_what_may_be_needed_is_there_and_gathered_right(
                 before = log.next * step[0] // 100
                 kept = [n for n in needed if n < before and step[1] and n % step[1] == 0]
                 needed = kept + [n for n in needed if n >= before]
-                log.trim(before, (lambda kept=kept: np.array(kept, np.int64)) if step[1] else None)  # type: ignore[misc]
+                log.trim(before, partial(np.array, kept, np.int64) if step[1] else None)
     positions, rows = log.between(0, log.next)
     held = positions.tolist()
     assert set(held) >= set(needed)
@@ -94,7 +94,7 @@ def test_rows_of_equal_times_are_passed_together() -> None:
 
 
 @pytest.mark.parametrize("keep", [None, lambda: np.empty(0, np.int64)])
-def test_memory_is_let_go_when_no_row_is_needed(keep: object) -> None:
+def test_memory_is_released_when_no_row_is_needed(keep: object) -> None:
     log = StreamLog(SCHEMA)
     append(log, 2_000)
     assert log.nbytes() > 0

@@ -1,4 +1,4 @@
-"""Bound queries made by hand, so that these tests need neither SQL nor the engine."""
+"""Bound queries built by hand, so that these tests need neither SQL nor the engine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Workshop:
         every: int | None = None,
         name: str = "q",
     ) -> Query:
-        """A query over (relation, window) pairs; expressions are written over flat names such as "0.k"."""
+        """Return a query over (relation, window) pairs; expressions use flat names like "0.k"."""
         bound = tuple(
             Scan(
                 f"s{place}",
@@ -68,7 +68,7 @@ class Workshop:
 
     @staticmethod
     def rows(*rows: tuple[float, int | None, int | None]) -> pa.Table:
-        """Rows of a stream: time, k, v."""
+        """Return rows of a stream: time, k, v."""
         times = [round(time * SECOND) for time, _, _ in rows]
         return pa.table(
             [
@@ -81,7 +81,7 @@ class Workshop:
 
     @staticmethod
     def table(*rows: tuple[int | None, str]) -> pa.Table:
-        """Rows of the stored table: k, n."""
+        """Return rows of the stored table: k, n."""
         return pa.table([[k for k, _ in rows], [n for _, n in rows]], schema=TABLE)
 
     def oracle(
@@ -92,12 +92,12 @@ class Workshop:
         after: OrderFrontier | None = None,
         **streams: pa.Table,
     ) -> Oracle:
-        """The oracle over the given streams."""
+        """Return the oracle over the given streams."""
         return Oracle(query, streams, {"T": T} if T else {}, self.catalog, after=after)
 
     @staticmethod
     def lines(results: pa.Table) -> list[str]:
-        """Results as text: sign, seconds, values."""
+        """Return results as text: sign, seconds, values."""
         instants = results.column("_ts").cast(pa.int64()).to_pylist()
         values = results.drop_columns(["_op", "_ts"]).to_pylist()
         signs = results.column("_op").to_pylist()
@@ -108,13 +108,13 @@ class Workshop:
 
     @staticmethod
     def bag(answer: pa.Table) -> list[tuple[Any, ...]]:
-        """An answer as tuples, sorted where they can be."""
+        """Return an answer as tuples, sorted if they can be."""
         rows = [tuple(row.values()) for row in answer.to_pylist()]
         return sorted(rows, key=lambda row: [(value is None, value) for value in row])
 
     @staticmethod
     def stamped(results: pa.Table) -> list[tuple[Any, ...]]:
-        """Results as tuples: sign, whole seconds, values."""
+        """Return results as tuples: sign, integer seconds, values."""
         seconds = [
             instant // SECOND for instant in results.column("_ts").cast(pa.int64()).to_pylist()
         ]

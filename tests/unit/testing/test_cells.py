@@ -39,7 +39,7 @@ def test_an_open_quote_is_refused(line: str) -> None:
 
 
 @pytest.mark.parametrize("cell", ["", "NULL", "a b", "it's", "#1", "'", "7", None])
-def test_what_is_written_is_read_again(cell: str | None) -> None:
+def test_written_cells_are_read_back(cell: str | None) -> None:
     assert split_cells(write_cell(cell, quoted=False)) == [cell]
 
 

@@ -17,7 +17,10 @@ from muntin.testing.compare import (
 NAN = float("nan")
 
 
-def column(*values: object, type: pa.DataType | None = None) -> pa.Table:  # noqa: A002 - as Arrow calls it
+def column(
+    *values: object,
+    type: pa.DataType | None = None,  # noqa: A002 - as Arrow calls it
+) -> pa.Table:
     return pa.table({"x": pa.array(values, type=type)})
 
 

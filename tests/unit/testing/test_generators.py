@@ -57,7 +57,7 @@ def test_sensors() -> None:
     assert 15 < np.mean(stream.column("Value").to_numpy()) < 35
 
 
-def test_the_streams_of_paper_3() -> None:
+def test_the_streams_of_golab03() -> None:
     streams = multi_join_streams(6000, rates=[1, 1, 4], distinct=[2, 3, 50], seed=1)
     assert sorted(time for stream in streams for time in times(stream)) == [
         tick * SECOND for tick in range(6000)

@@ -100,7 +100,8 @@ def test_a_stream_declares_itself_in_sql() -> None:
         if isinstance(step.action, DeclareStream)
     ]
     assert [stream.sql for stream in declared] == [
-        """CREATE STREAM "A" (k int, "my v" decimal(4, 1), ts TIMESTAMP) WITH (time = 'ts', slack = '1500 milliseconds')""",
+        """CREATE STREAM "A" (k int, "my v" decimal(4, 1), ts TIMESTAMP) WITH (\
+time = 'ts', slack = '1500 milliseconds')""",
         """CREATE STREAM "odd one" (at timestamp, k int) WITH (time = 'at')""",
     ]
 

@@ -63,7 +63,8 @@ def test_rows_that_arrive_out_of_order_are_put_in_order_of_time(workshop: Any) -
 def test_a_self_join_pairs_a_row_with_itself_once(workshop: Any) -> None:
     query = workshop.query([("A", TEN), ("A", TEN)], ON_K)
     oracle = workshop.oracle(query, A=workshop.rows((1, 7, 1), (2, 7, 2)))
-    # Row 2 first as the newest under the first alias, then under the second, where it meets itself and then row 1.
+    # Row 2 comes first as the newest row of the first alias, then as that of the second, where it
+    # meets itself and then row 1.
     assert workshop.lines(oracle.inserts()) == ["+ 1 1 1", "+ 2 2 1", "+ 2 2 2", "+ 2 1 2"]
 
 
@@ -82,7 +83,7 @@ def test_a_self_join_over_a_count_window_counts_the_new_row_under_both_aliases(
     ]
 
 
-def test_a_count_window_holds_the_last_rows_of_the_whole_stream_before_any_predicate(
+def test_a_count_window_holds_the_last_rows_of_the_stream_before_any_predicate(
     workshop: Any,
 ) -> None:
     query = workshop.query([("A", RowsWindow(2)), ("B", TEN)], [*ON_K, '"0.v" > 1'])
@@ -125,7 +126,7 @@ def test_null_keys_never_match(workshop: Any) -> None:
     )
 
 
-def test_paper_3_tables_2_and_3(workshop: Any) -> None:
+def test_golab03_tables_2_and_3(workshop: Any) -> None:
     hundred = TimeWindow(100 * SECOND)
     query = workshop.query(
         [("A", hundred), ("B", hundred), ("C", hundred)], ['"0.k" = "1.k"', '"1.k" = "2.k"']
@@ -141,7 +142,7 @@ def test_paper_3_tables_2_and_3(workshop: Any) -> None:
     ]
 
 
-def test_the_answer_holds_what_has_come_and_is_not_gone(workshop: Any) -> None:
+def test_the_answer_holds_the_rows_present(workshop: Any) -> None:
     query = workshop.query([("A", TEN), ("B", TEN)], ON_K)
     oracle = workshop.oracle(
         query, A=workshop.rows((1, 1, 1)), B=workshop.rows((4, 1, 2), (6, 1, 3))
@@ -164,7 +165,7 @@ def test_changes_of_one_instant_are_consolidated(workshop: Any) -> None:
     oracle = workshop.oracle(
         query, A=workshop.rows((1, 1, 5), (2, 2, 5), (3, 3, 6), (4, 1, 7), (4, 1, 8))
     )
-    # At 2 an equal row takes the place of the old one; at 4 a row is gone before the instant is over.
+    # At 2 an equal row replaces the old one; at 4 a row leaves before the instant is over.
     assert workshop.lines(oracle.changes(20 * SECOND)) == [
         "+ 1 5",
         "- 3 5",
@@ -203,7 +204,7 @@ def test_changes_with_every_are_differences_between_multiples(workshop: Any) -> 
     assert oracle.instants(20 * SECOND) == [second * SECOND for second in (5, 10, 15)]
 
 
-def test_results_whose_newest_row_came_before_the_query_are_not_its_own(workshop: Any) -> None:
+def test_a_query_gets_no_results_whose_newest_row_came_before_it(workshop: Any) -> None:
     query = workshop.query([("A", TEN), ("B", TEN)], ON_K)
     streams = {"A": workshop.rows((1, 1, 1), (6, 1, 6)), "B": workshop.rows((2, 1, 2))}
     oracle = workshop.oracle(query, after=OrderFrontier(5 * SECOND), **streams)

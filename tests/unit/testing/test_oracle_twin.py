@@ -1,4 +1,4 @@
-"""The oracle against a twin that enumerates every combination in plain Python and looks into every window anew."""
+"""The oracle against a twin that enumerates every combination and window in plain Python."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def ordered(rows: list[Row]) -> list[Row]:
 
 
 def inside(window: Window, seen: list[Row], now: int) -> list[Row]:
-    """The rows inside a window when exactly the rows ``seen`` of its stream have come and it is ``now``."""
+    """Return the rows inside a window at ``now``, after exactly the rows ``seen`` of its stream."""
     match window:
         case TimeWindow(micros):
             return [row for row in seen if now - micros // SECOND < row.time]
@@ -88,7 +88,8 @@ def twin_inserts(
                 continue
             contents = []
             for other, (name, window) in enumerate(entries):
-                # An entry after the newest one's place has not seen the newest row yet, or the pair would come twice.
+                # Entries after the newest one have not seen the newest row yet; otherwise the pair
+                # would appear twice.
                 seen = [
                     row for row in rows if row.stream == name and row.position <= newest.position
                 ]

@@ -57,7 +57,7 @@ state A=1 B=0
 
 @pytest.fixture
 def bind(workshop: Any) -> Callable[[str, str, Catalog], Query]:
-    """Knows two queries by their text."""
+    """Return a function that binds two queries by their text."""
     ten = TimeWindow(10 * SECOND)
 
     def find(text: str, name: str, _: Catalog) -> Query:
@@ -116,7 +116,10 @@ def test_the_order_of_inserts_counts(bind: Any) -> None:
 
 def test_the_order_of_changes_counts_between_instants_only(bind: Any) -> None:
     assert not run(replaced("- 11 10 20\n- 12 11 20\n", "- 12 11 20\n- 11 10 20\n"), bind).ok
-    text = "stream A (k int, v int)\nstream B (k int, v int)\nquery c: changes\nfeed A\n1  1 1\n1  1 2\nfeed B\n1  1 3\nadvance 2\nout c\n"
+    text = (
+        "stream A (k int, v int)\nstream B (k int, v int)\nquery c: changes\nfeed A\n1  1 1\n1  "
+        "1 2\nfeed B\n1  1 3\nadvance 2\nout c\n"
+    )
     assert run(text + "+ 1 1 3\n+ 1 2 3\n", bind).ok
     assert run(text + "+ 1 2 3\n+ 1 1 3\n", bind).ok
 
@@ -140,9 +143,9 @@ def test_an_out_without_a_body_is_not_taken_for_empty(bind: Any) -> None:
 
 def test_an_unexpected_error_stops_the_script(bind: Any) -> None:
     report = run(replaced("feed A\n", "stream a (k int)\nfeed A\n"), bind)
-    assert (
-        str(report)
-        == "script:6: unexpected error: there is already a stream A. Choose another name, or drop it first"
+    assert str(report) == (
+        "script:6: unexpected error: there is already a stream A. Choose another name, or "
+        "drop it first"
     )
 
 
@@ -158,14 +161,14 @@ def test_an_expected_error_leaves_everything_as_it_was(bind: Any) -> None:
     ).ok
 
 
-def test_an_expected_error_must_come_and_say_what_is_expected(bind: Any) -> None:
+def test_an_expected_error_must_occur_with_the_expected_message(bind: Any) -> None:
     assert "got: there is already" in str(
         run(replaced("feed A\n", "stream a (k int)\nerror: something else\nfeed A\n"), bind)
     )
     assert "got none" in str(run(replaced("advance 5\n", "advance 5\nerror: no\n"), bind))
 
 
-def test_a_step_that_crashes_is_told_by_the_type_of_the_error(bind: Any) -> None:
+def test_a_step_that_crashes_is_reported_with_the_type_of_the_error(bind: Any) -> None:
     class Crashing(OracleDriver):
         def advance(self, at: int) -> None:
             raise ZeroDivisionError(at)
@@ -188,7 +191,10 @@ def test_queries_can_be_dropped_and_explained(bind: Any) -> None:
 
 
 def test_late_rows_are_kept_out_of_the_oracle_too(bind: Any) -> None:
-    late = "feed A\n0.5 1 12\n6 1 13\n2 1 14\nadvance 7\nout q\n+ 6 13 20\nlate A\n0.5 1 12\n2 1 14\nrestart\n"
+    late = (
+        "feed A\n0.5 1 12\n6 1 13\n2 1 14\nadvance 7\nout q\n+ 6 13 20\nlate A\n0.5 1 12\n2 1 "
+        "14\nrestart\n"
+    )
     text = replaced("advance 13\n", late + "advance 13\n").replace("state A=1 B=0", "state A=2 B=0")
     text = text.replace(
         "- 11 10 20\n- 12 11 20\n", "+ 6 13 20\n- 11 10 20\n- 12 11 20\n- 12 13 20\n"
@@ -203,7 +209,8 @@ def test_late_rows_are_kept_out_of_the_oracle_too(bind: Any) -> None:
 def test_a_query_added_while_running_has_results_from_then_on(bind: Any) -> None:
     text = replaced(
         "advance 13\n",
-        "query later: inserts\nfeed B\n6 1 21\nadvance 7\nout later\n+ 6 11 21\n+ 6 10 21\nadvance 13\n",
+        "query later: inserts\nfeed B\n6 1 21\nadvance 7\nout later\n+ 6 11 21\n+ 6 10 21\n"
+        "advance 13\n",
     )
     text = text.replace("out q\n(empty)", "out q\n+ 6 11 21\n+ 6 10 21")
     text = text.replace(
@@ -218,7 +225,7 @@ def test_a_query_added_while_running_has_results_from_then_on(bind: Any) -> None
     assert report.ok, str(report)
 
 
-def test_settings_given_from_outside_win(bind: Any) -> None:
+def test_external_settings_take_precedence(bind: Any) -> None:
     changes: list[tuple[str, str]] = []
     settings_seen: list[Mapping[str, object]] = []
 
@@ -237,7 +244,7 @@ def test_settings_given_from_outside_win(bind: Any) -> None:
 
 
 class _Doubling(OracleDriver):
-    """Sends every result twice."""
+    """A driver that sends every result twice."""
 
     def take(self, query: str) -> pa.Table:
         results = super().take(query)
@@ -245,7 +252,7 @@ class _Doubling(OracleDriver):
 
 
 class _Forgetful(OracleDriver):
-    """Does not know its answers."""
+    """A driver whose answers are always empty."""
 
     def answer(self, query: str) -> pa.Table:
         return super().answer(query).slice(0, 0)

@@ -1,4 +1,4 @@
-"""Random cases keep what they promise, whatever is drawn."""
+"""Random cases have the properties that they are drawn for."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def test_the_frontier_waits_for_the_slowest_stream() -> None:
     watermark.arrive("a", 10)
     assert watermark.frontier("q").time < 0
     watermark.arrive("B", 5)
-    # A has sent later rows, B may send more of time 3: they stand behind all that are there.
+    # A has sent later rows; B may send more of time 3, which come after all present rows.
     assert watermark.frontier("q") == OrderFrontier(3, 1)
     watermark.arrive("B", 20)
     assert watermark.frontier("q") == OrderFrontier(10, 0)
@@ -24,7 +24,7 @@ def test_the_frontier_waits_for_the_slowest_stream() -> None:
     assert [watermark.frontier("q").last_time(order) for order in (0, 1)] == [10, 9]
 
 
-def test_a_query_waits_for_its_own_streams_only() -> None:
+def test_a_query_waits_only_for_the_streams_it_reads() -> None:
     watermark = declared(A=0, B=0)
     watermark.follow("alone", "A")
     watermark.follow("both", "AB")

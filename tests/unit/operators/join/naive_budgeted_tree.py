@@ -1,4 +1,4 @@
-"""The tree join under probe budgets once more, row by row in plain Python: the twin that the compiled one is compared with."""
+"""The tree join under probe budgets, row by row in plain Python: a twin of the compiled one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ class Cycle:
 
 @dataclass
 class NaiveTree:
-    """Takes rows in total order; ``results`` are (time, positions), ``samples`` what each finished cycle counted."""
+    """A tree join that takes rows in total order.
+
+    ``results`` are (time, positions); ``samples`` are the counts of each finished cycle.
+    """
 
     plan: JoinPlan
     decide: Callable[[CycleSample], Budgets | None]
@@ -184,7 +187,7 @@ class NaiveTree:
                 yield from self._climb(leaf, level + 1, both, self.count + climb.parent, time)
 
     def _partners(self, climb: TreeStep, time: int) -> Iterator[Bound]:
-        """What a climb finds in its sibling, from new to old."""
+        """Yield the matches of a climb in its sibling, newest first."""
         if climb.source is not None:
             for place in reversed(range(len(self.rows[climb.source]))):
                 if self._in_leaf(climb.source, place, time):
@@ -217,7 +220,7 @@ class NaiveTree:
         return (*leaves, *self.counted)
 
     def _age(self, source: int, place: int, time: int) -> int:
-        """How old a row is in the measure of its window."""
+        """Return the age of a row in the unit of its window."""
         if isinstance(self.plan.query.sources[source].window, TimeWindow):
             return time - self.rows[source][place][0]
         return len(self.rows[source]) - 1 - place
@@ -240,7 +243,7 @@ def run_naive(
     until: int,
     decide: Callable[[CycleSample], Budgets | None],
 ) -> NaiveTree:
-    """All rows of each stream, by time, as one run; streams are the sources."""
+    """Run all rows of each stream by time, in one run; the streams are the sources."""
     twin = NaiveTree(plan, decide)
     for source, row in sorted(
         ((source, row) for source, stream in enumerate(rows) for row in stream),

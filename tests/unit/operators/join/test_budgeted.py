@@ -1,4 +1,4 @@
-"""The tree join under probe budgets against its naive twin, however rows are cut into batches."""
+"""The tree join under probe budgets against its naive twin, for any cut into batches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Result = tuple[int, tuple[int, ...]]
 
 @st.composite
 def plans(draw: st.DrawFn) -> JoinPlan:
-    """Trees over two to four streams with windows in time and rows, and all that limits them."""
+    """Draw trees over two to four streams with time and row windows, and all their limits."""
     names = "ABCD"[: draw(st.integers(2, 4))]
     windows = [
         draw(st.sampled_from(["RANGE {} MICROSECONDS", "ROWS {}"])).format(draw(st.integers(1, 9)))
@@ -69,7 +69,7 @@ def plans(draw: st.DrawFn) -> JoinPlan:
 
 
 def _longer(draw: st.DrawFn, window: str) -> str:
-    """A freshness for a window."""
+    """Return a freshness for a window."""
     kind, size, *unit = window.split()
     return f"{draw(st.integers(int(size), 15))} {unit[0] if unit else kind}"
 
@@ -86,7 +86,7 @@ rates = st.one_of(st.none(), st.sampled_from([0.0, 0.3, 1.0, 1.5, 4.0]))
 
 @st.composite
 def schedules(draw: st.DrawFn, sources: int) -> dict[int, Budgets]:
-    """Probe budgets that are decided upon after some cycles."""
+    """Draw probe budgets that take effect after some cycles."""
     seconds = PERIOD / 1_000_000
     chosen = {}
     for cycle in draw(st.lists(st.integers(0, 12), max_size=3, unique=True)):
@@ -109,7 +109,7 @@ def made(plan: JoinPlan) -> tuple[JoinOperator, ProbeLimiter]:
 def run_compiled(
     plan: JoinPlan, rows: Rows, edges: Sequence[int], schedule: dict[int, Budgets]
 ) -> tuple[ProbeLimiter, list[Result], list[CycleSample]]:
-    """Feed the rows up to each edge, an instant, one after the other."""
+    """Feed the rows up to each edge (an instant), one edge after the other."""
     join, limiter = made(plan)
     seen: list[CycleSample] = []
 
@@ -152,7 +152,7 @@ def run_compiled(
 
 
 @given(st.data(), plans(), st.sampled_from([1, 2, 256]), st.sampled_from([4, 1 << 10]))
-def test_the_compiled_join_lets_the_same_rows_probe_as_its_twin(
+def test_the_compiled_join_probes_with_the_same_rows_as_its_twin(
     data: st.DataObject, plan: JoinPlan, least: int, columns: int
 ) -> None:
     count = len(plan.sources)
@@ -193,7 +193,7 @@ def test_the_compiled_join_lets_the_same_rows_probe_as_its_twin(
 
 
 def many(plan: JoinPlan, budgets: Budgets) -> tuple[ProbeLimiter, list[CycleSample]]:
-    """A hundred rows a cycle and stream for ten cycles, all of one key, under probe budgets from the first cycle on."""
+    """Run ten cycles of a hundred rows per stream, all of one key, under probe budgets."""
     rows: Rows = [
         [(cycle * PERIOD + place // 25, 0) for cycle in range(11) for place in range(100)]
         for _ in plan.sources
@@ -237,7 +237,7 @@ def test_rows_that_may_not_probe_are_found_by_others() -> None:
     ]
 
 
-def test_taking_rows_again_lets_the_same_ones_probe() -> None:
+def test_replayed_rows_probe_as_before() -> None:
     plan = planned(
         "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 9 MICROSECONDS", "ABC", ADAPT
     )

@@ -70,7 +70,7 @@ def operator(sql: str, streams: str = "AB", **settings: str) -> JoinOperator:
 
 
 def news(*streams: list[tuple[int, int | None]]) -> list[NewRows]:
-    """Rows of (time, key), per stream."""
+    """Return rows of (time, key), per stream."""
     found = []
     for rows in streams:
         times = np.array([time for time, _ in rows], np.int64)
@@ -100,7 +100,7 @@ def test_matches_are_positions_in_the_order_in_which_rows_complete_them() -> Non
     assert join.now == 25
 
 
-def test_rows_filled_in_make_no_matches_but_are_met() -> None:
+def test_rows_loaded_from_history_complete_no_matches_but_are_partners() -> None:
     join = operator("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 10 MICROSECONDS")
     join.fill(news([(1, 7)], [(1, 7)]), 1)
     assert join.rows() == [1, 1]
@@ -137,7 +137,7 @@ def test_measuring_reads_rates_rows_and_different_keys_of_all_kinds_of_windows()
     assert join.measure() is None, "nothing has come since"
 
 
-def test_the_share_of_pairs_that_match_is_measured_on_samples() -> None:
+def test_the_fraction_of_matching_pairs_is_measured_on_samples() -> None:
     join = operator("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS")
     list(join.join(news([(0, 0)], [(0, 0)]), 0))
     skewed: list[tuple[int, int | None]] = [(n + 1, 0 if n % 2 else n) for n in range(400)]

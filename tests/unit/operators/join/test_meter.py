@@ -1,4 +1,4 @@
-"""What a join measures of itself: rates, rows, values and shares of equal pairs, and when it says nothing."""
+"""A join measures rates, rows, values and fractions of equal pairs, or reports nothing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_rates_are_rows_over_the_time_that_passed() -> None:
     assert meter.rates(6 * SECOND) == [5.0, 0.5], "looking changes nothing"
 
 
-def test_a_reading_is_of_what_came_since_the_last_one() -> None:
+def test_a_reading_covers_the_rows_since_the_last_one() -> None:
     state = two_windows()
     meter = Meter(state, KEY)
     meter.start(0)
@@ -81,7 +81,7 @@ def test_starting_again_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("silent", [0, 1])
-def test_a_window_without_new_rows_says_nothing(silent: int) -> None:
+def test_a_window_without_new_rows_reports_nothing(silent: int) -> None:
     state = two_windows()
     meter = Meter(state, KEY)
     meter.start(0)
@@ -117,7 +117,7 @@ def test_a_stored_table_has_rows_and_no_rate() -> None:
 
 
 @pytest.mark.parametrize("values", [2, 50, 20_000])
-def test_shares_of_equal_pairs_are_near_the_truth_also_where_a_window_cannot_show_all_values(
+def test_fractions_of_equal_pairs_are_nearly_exact_even_if_a_window_lacks_some_values(
     values: int,
 ) -> None:
     state = two_windows()
@@ -131,7 +131,7 @@ def test_shares_of_equal_pairs_are_near_the_truth_also_where_a_window_cannot_sho
     assert share == pytest.approx(1 / values, rel=0.25)
 
 
-def test_values_that_never_meet_have_a_small_share_and_not_none() -> None:
+def test_values_that_never_match_have_a_small_fraction_and_not_zero() -> None:
     state = two_windows()
     meter = Meter(state, KEY)
     meter.start(0)

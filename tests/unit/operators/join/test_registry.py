@@ -1,4 +1,4 @@
-"""Which tactic runs a plan: one for every way to evaluate a join, and no isinstance to choose it."""
+"""The registry selects one tactic for every way to evaluate a join, without isinstance."""
 
 from __future__ import annotations
 

@@ -30,7 +30,10 @@ from muntin.state.partial_matches import PartialMatches
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 NAMES = "ABCD"
 WINDOW = 10
-SQL = f"SELECT A.k FROM A, B, C, D WHERE A.k = B.k AND B.k = C.k AND C.k = D.k WINDOW {WINDOW} MICROSECONDS"
+SQL = (
+    "SELECT A.k FROM A, B, C, D WHERE A.k = B.k AND B.k = C.k AND C.k = D.k "
+    f"WINDOW {WINDOW} MICROSECONDS"
+)
 TREES = ("(((A, B), C), D)", "((A, B), (C, D))", "((D, (B, A)), C)")
 
 Rows = list[list[tuple[int, int]]]
@@ -52,7 +55,7 @@ def operator(tree: str) -> JoinOperator:
 
 
 def feed(join: JoinOperator, rows: Rows, before: list[int], now: int) -> list[tuple[int, ...]]:
-    """Rows that came since there were ``before`` of each stream; the positions of their results."""
+    """Feed the rows beyond ``before`` of each stream; return the positions of their results."""
     news = []
     for stream, count in zip(rows, before, strict=True):
         times = np.array([time for time, _ in stream[count:]], np.int64)
@@ -77,7 +80,7 @@ def tree_of(join: JoinOperator) -> PartialMatches:
 
 
 def held(found: PartialMatches, node: int) -> list[tuple[int, ...]]:
-    """The partial matches of a node as row numbers; without NULL keys these are positions."""
+    """Return the partial matches of a node as row numbers; without NULL keys, as positions."""
     row = found.nodes[node]
     width = int(row[layout.NODE_WIDTH])
     begin = int(row[layout.NODE_MEMBERS])
@@ -90,7 +93,7 @@ def held(found: PartialMatches, node: int) -> list[tuple[int, ...]]:
 
 
 def chained(found: PartialMatches, node: int) -> Iterator[int]:
-    """The slots that the chains of a node lead to."""
+    """Yield the slots on the chains of a node."""
     row = found.nodes[node]
     for head in found.links[
         row[layout.NODE_HEADS] : row[layout.NODE_HEADS] + row[layout.NODE_BUCKETS]
@@ -189,7 +192,7 @@ def test_dead_partial_matches_never_outnumber_the_living_by_far() -> None:
 
 
 @pytest.mark.parametrize("columns", [2, 5])
-def test_a_climb_with_more_results_than_there_is_room_for_is_undone_and_repeated(
+def test_a_climb_with_more_results_than_fit_is_undone_and_repeated(
     columns: int,
 ) -> None:
     with patch.object(workspace, "_COLUMNS", columns), patch.object(result_buffer, "_MARGIN", 1):

@@ -33,7 +33,8 @@ def test_each_loop_runs_over_what_is_stored_above_and_what_is_inside_below() -> 
         WindowStatistics(2, 20, 5),
         WindowStatistics(3, 30, 10),
     ]
-    # Every 10 seconds 1000 new rows of stream 0 stand between 20 + 2 * 10 rows of 1 and, inside the window, 30 of 2.
+    # Every 10 seconds 1000 new rows of stream 0 meet 20 + 2 * 10 rows of stream 1 and, inside the
+    # window, 30 rows of stream 2.
     pairs = 40 * 1000
     matched = pairs / 10 * (20 / 40)
     compared = 40 + pairs + matched * 30
@@ -45,7 +46,7 @@ def test_each_loop_runs_over_what_is_stored_above_and_what_is_inside_below() -> 
     )
 
 
-def test_the_outermost_window_has_no_bucket_to_look_into_and_the_others_have() -> None:
+def test_all_windows_but_the_outermost_are_probed_by_bucket() -> None:
     windows = [WindowStatistics(1, 100, 50, 5), WindowStatistics(1, 100, 50, 5)]
     assert interval_work(1, [0, 1], windows, 0) == Work(100 + 100 / 5, 100 + 100 / 5)
 

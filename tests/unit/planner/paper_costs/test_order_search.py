@@ -48,7 +48,7 @@ def test_heuristics_give_orders_of_all_windows_and_never_a_better_cost(
     assert augmented(windows)[0].cost <= eager_cost(by_selectivity(windows), windows) * (1 + 1e-9)
 
 
-def test_a_new_row_meets_each_bucket_as_often_as_it_has_partial_matches() -> None:
+def test_a_new_row_probes_each_bucket_once_per_partial_match() -> None:
     windows = [
         WindowStatistics(1, 10, 10),
         WindowStatistics(1, 20, 5, 4),

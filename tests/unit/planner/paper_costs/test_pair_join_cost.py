@@ -18,7 +18,7 @@ from muntin.planner.paper_costs.pair_join import (
 COSTS = PairCosts(invalidate=3, scan=0.5, insert=7)
 
 
-def test_equal_sides_cost_twice_the_half_and_what_the_printed_equation_says() -> None:
+def test_equal_sides_cost_twice_the_half_and_match_the_printed_equation() -> None:
     side = WindowStatistics(20, 20 * 30, 100, 10)
     assert pair_cost(side, side, COSTS) == 2 * half_cost(side, side, COSTS)
     assert pair_cost(side, side, COSTS) == pytest.approx(
@@ -26,7 +26,7 @@ def test_equal_sides_cost_twice_the_half_and_what_the_printed_equation_says() ->
     )
 
 
-def test_unequal_sides_have_rates_windows_and_buckets_of_their_own() -> None:
+def test_unequal_sides_have_separate_rates_windows_and_buckets() -> None:
     a, b = WindowStatistics(40, 40 * 30, 100, 10), WindowStatistics(15, 15 * 12, 100, 50)
     # rows of A: 15 old rows of B go, 40 look at 180 / 50 each, 40 are inserted
     assert half_cost(a, b, COSTS) == pytest.approx(15 * 3 + 40 * 180 / 50 * 0.5 + 40 * 7)
@@ -34,7 +34,7 @@ def test_unequal_sides_have_rates_windows_and_buckets_of_their_own() -> None:
     assert pair_cost(a, b, COSTS) == half_cost(a, b, COSTS) + half_cost(b, a, COSTS)
 
 
-def test_more_buckets_than_values_bring_nothing() -> None:
+def test_more_buckets_than_values_gain_nothing() -> None:
     costs = [
         pair_cost(
             WindowStatistics(20, 600, 100, buckets),
@@ -55,7 +55,7 @@ def test_more_buckets_than_values_bring_nothing() -> None:
         (Expiry.ALL, 20 / 30, 20 + 30 * 50),
     ],
 )
-def test_strategies_hold_and_compare_what_the_table_of_the_module_says(
+def test_strategies_hold_and_compare_as_in_the_table_of_the_module(
     strategy: Expiry, stale: float, checks: float
 ) -> None:
     own, other = WindowStatistics(20, 20_000, 1000, 50), WindowStatistics(10, 10_000, 1000, 50)
@@ -71,7 +71,7 @@ def test_an_empty_bucket_is_not_compared() -> None:
     assert expiry_checks(Expiry.PROBE_ALL, own, other) == pytest.approx(1 + 1, rel=0.001)
 
 
-def test_where_nothing_probes_old_rows_pile_up() -> None:
+def test_without_probes_old_rows_accumulate() -> None:
     own, silent = WindowStatistics(5, 50, 10, 10), WindowStatistics(0, 0, 10, 10)
     assert stale_rows(Expiry.PROBE, own, silent) == inf
     assert expiry_checks(Expiry.PROBE, own, silent) == 0

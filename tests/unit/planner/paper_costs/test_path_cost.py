@@ -30,7 +30,7 @@ WINDOWS = st.lists(
 )
 
 
-def test_a_join_is_two_half_way_joins_of_probe_insert_and_purge() -> None:
+def test_a_join_is_two_half_joins_of_probe_insert_and_purge() -> None:
     a, b = WindowStatistics(500, 5000, 1000, 4), WindowStatistics(700, 500, 1000)
     costs = StateCosts(probe=2, insert=3, purge=5)
     assert half_way_cost(a, b, costs) == 500 * (500 * 2 + 3 + 5)
@@ -96,7 +96,10 @@ def test_a_simulated_tree_does_what_is_predicted(
 
 
 def simulate(streams: tuple[PaperStream, ...], order: tuple[int, ...], seconds: int) -> float:
-    """Comparisons and inserts a second of a linear tree with stored results, nested loops, from counts of the rows of each value."""
+    """Return comparisons and inserts per second of a linear tree with stored results.
+
+    The tree joins by nested loops; the numbers come from counting the rows of each value.
+    """
     rows = []
     tables = make_streams(streams, seconds, 3)
     for place, table in enumerate(tables):
@@ -115,7 +118,8 @@ def simulate(streams: tuple[PaperStream, ...], order: tuple[int, ...], seconds: 
             while held and held[0][0] <= time - streams[order[other]].window:
                 counts[other, held.popleft()[1]] -= 1
         if time > begin:
-            # The row probes what is stored of all levels above it, and what that gives probes one level after the other.
+            # The row probes the stored results of all levels above it; the matches then probe one
+            # level after the other.
             found = 1.0
             if level:
                 work += counts[:level].prod(axis=0).sum()

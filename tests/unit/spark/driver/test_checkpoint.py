@@ -1,4 +1,4 @@
-"""A checkpoint has one engine at a time, says what it cannot do, and misses files that a batch was begun with."""
+"""A checkpoint has one engine at a time, reports what it cannot do, and detects missing files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def test_a_checkpoint_has_one_engine_at_a_time_in_a_process(tmp_path: Path) -> N
     first.acquire()
     with pytest.raises(
         CheckpointError,
-        match=rf"{tmp_path} is in use by another engine \(process {os.getpid()} on .*Stop that one first",
+        match=(
+            rf"{tmp_path} is in use by another engine \(process {os.getpid()} on .*Stop that "
+            r"one first"
+        ),
     ):
         second.acquire()
     first.release()
@@ -58,12 +61,15 @@ def test_a_checkpoint_is_free_when_the_process_that_has_it_is_killed(tmp_path: P
     checkpoint.release()
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     checkpoint = Checkpoint(tmp_path / "file" / "folder")
     with pytest.raises(
         CheckpointError,
-        match=r"file/folder cannot be written to: Not a directory.*may write to, with room on its disk",
+        match=(
+            r"file/folder cannot be written to: Not a directory.*may write to, with room on its "
+            r"disk"
+        ),
     ):
         checkpoint.acquire()
     full = Checkpoint(tmp_path)
@@ -78,9 +84,9 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 
 
 def planned(folder: Path, batch: int, position: int, files: dict[int, Path]) -> None:
-    """As Spark notes a batch.
+    """Write Spark's record of a planned batch.
 
-    A source of files that was read up to a position, and one of another kind.
+    It has a file source that was read up to a position, and a source of another kind.
     """
     (folder / "spark" / "offsets").mkdir(parents=True, exist_ok=True)
     log = folder / "spark" / "sources" / "0"
@@ -123,7 +129,7 @@ def test_files_that_a_batch_was_begun_with_must_still_be_there(tmp_path: Path) -
     checkpoint.logs.check_inputs()
 
 
-def test_notes_of_spark_that_are_not_whole_are_named(tmp_path: Path) -> None:
+def test_incomplete_files_of_spark_are_named(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     checkpoint.logs.check_intact()
     planned(tmp_path, 0, 0, {})

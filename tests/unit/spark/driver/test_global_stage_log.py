@@ -1,6 +1,6 @@
-"""What a last stage remembers.
+"""The log of a global stage.
 
-Read back up to a batch, in whole after a whole entry, and nothing that is damaged.
+It is read up to a batch, completely after a full entry, and without damaged entries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def values(log: StageLog, batch: int) -> list[tuple[int, bool, int | None, list[
     ]
 
 
-def test_entries_are_read_up_to_a_batch_from_the_last_whole_one_on(tmp_path: Path) -> None:
+def test_entries_are_read_from_the_last_full_one_up_to_a_batch(tmp_path: Path) -> None:
     log = StageLog(tmp_path / "0")
     assert values(log, 7) == []
     log.write(2, [table(1), table()], None, whole=True)
@@ -47,7 +47,7 @@ def test_entries_are_read_up_to_a_batch_from_the_last_whole_one_on(tmp_path: Pat
     assert [path.name for path in (tmp_path / "0").iterdir()] == ["000000000008.changes"]
 
 
-def test_an_entry_that_is_written_again_takes_the_place_of_the_first(tmp_path: Path) -> None:
+def test_an_entry_that_is_written_again_replaces_the_first(tmp_path: Path) -> None:
     log = StageLog(tmp_path)
     log.write(0, [table(1)], None, whole=True)
     log.write(1, [table(2)], None, whole=False)

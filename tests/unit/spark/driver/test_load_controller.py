@@ -1,4 +1,4 @@
-"""Limits on Spark: what the governor learns and sends, and partitions that make the same choices again."""
+"""Limits on Spark: samples and limits of the controller, and partitions that repeat choices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from muntin.sql.streams import make_stream
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 SECOND = 1_000_000
-SQL = "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 1 SECOND"
+SQL = (
+    "SELECT A.ts AS a, B.ts AS b, C.ts AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+    "WINDOW 1 SECOND"
+)
 ADAPT = {"overload": "adapt", "sharing": "off", "replan": "off", "tree": "((A, B), C)"}
 
 
@@ -46,7 +49,7 @@ def planned(**settings: str) -> tuple[JoinPlan, Any]:
     return plan, own
 
 
-def governor(
+def controller(
     partitions: int = 2, interval: float = 2.0, **settings: str
 ) -> tuple[LoadController, list[ControlRow]]:
     sent: list[ControlRow] = []
@@ -55,8 +58,8 @@ def governor(
     return made, sent
 
 
-def told(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str, Any]:
-    """What a partition tells: everything that arrives probes and finds the same."""
+def reported(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str, Any]:
+    """Return the report of a partition in which all arriving rows probe with the same result."""
     counts = {
         "arrivals": arrivals,
         "probes": arrivals,
@@ -67,9 +70,9 @@ def told(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping[str
 
 
 def analysed(made: LoadController) -> None:
-    """Wait until what was to be analysed is.
+    """Wait until the pending analysis is done.
 
-    Batches take longer than that, those of a test do not.
+    Real batches take longer than an analysis; those of a test do not.
     """
     made._analysts.submit(int).result()
 
@@ -77,14 +80,14 @@ def analysed(made: LoadController) -> None:
 # -- the pace -------------------------------------------------------------------------------------
 
 
-def test_there_is_no_limit_while_batches_take_no_longer_than_they_may() -> None:
+def test_there_is_no_limit_while_batches_finish_in_time() -> None:
     pace = BatchPacer(2.0)
     for _ in range(5):
         pace.learn(MeasuredBatch(1.2, 10_000, passed=2.0))
     assert pace.resources() is None
 
 
-def test_a_batch_that_takes_too_long_has_its_probes_cut_in_proportion_to_what_they_take() -> None:
+def test_a_batch_that_takes_too_long_has_its_probes_cut_in_proportion_to_their_time() -> None:
     pace = BatchPacer(2.0)
     pace.learn(MeasuredBatch(0.5, 1_000, passed=2.0, since=2.0))
     pace.learn(MeasuredBatch(3.5, 100_000, passed=2.0, since=2.0))
@@ -139,7 +142,7 @@ def test_a_batch_with_time_left_gets_more_unless_it_did_not_use_what_it_had() ->
     assert pace.most == raised
 
 
-def test_it_holds_a_machine_whose_batches_take_longer_the_more_they_probe() -> None:
+def test_the_controller_holds_a_machine_whose_batches_slow_down_with_probes() -> None:
     pace = BatchPacer(2.0)
     demand, seconds = 400_000.0, 0.0
     for _ in range(20):
@@ -151,7 +154,7 @@ def test_it_holds_a_machine_whose_batches_take_longer_the_more_they_probe() -> N
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9, 1e6])
-def test_strange_batches_do_not_break_it(seconds: float) -> None:
+def test_unusual_batches_do_not_break_the_controller(seconds: float) -> None:
     pace = BatchPacer(2.0)
     pace.learn(MeasuredBatch(3.0, 1_000, passed=2.0))
     pace.learn(MeasuredBatch(seconds, 0, passed=0.0))
@@ -161,10 +164,12 @@ def test_strange_batches_do_not_break_it(seconds: float) -> None:
 # -- the governor ---------------------------------------------------------------------------------
 
 
-def test_what_is_given_as_resources_is_divided_by_arrivals_and_never_exceeded() -> None:
-    made, sent = governor(resources="600")
+def test_given_resources_are_divided_by_arrivals_and_never_exceeded() -> None:
+    made, sent = controller(resources="600")
     for batch in range(6):
-        made.observe(batch, 0.5, [told([900, 900, 900, 900], 2.0), told([300, 300, 300, 300], 2.0)])
+        made.observe(
+            batch, 0.5, [reported([900, 900, 900, 900], 2.0), reported([300, 300, 300, 300], 2.0)]
+        )
         analysed(made)
     made.close()
     report = made.report()["q"]
@@ -176,14 +181,14 @@ def test_what_is_given_as_resources_is_divided_by_arrivals_and_never_exceeded() 
     assert all(rate is not None for partition in limits.rates for rate in partition)
 
 
-def test_limits_go_when_the_load_has_fallen() -> None:
-    made, sent = governor(interval=2.0)
+def test_limits_are_removed_when_the_load_has_fallen() -> None:
+    made, sent = controller(interval=2.0)
     for batch in range(4):
-        made.observe(batch, 4.0, [told([9_000] * 4, 2.0), told([9_000] * 4, 2.0)])
+        made.observe(batch, 4.0, [reported([9_000] * 4, 2.0), reported([9_000] * 4, 2.0)])
         analysed(made)
     assert made.report()["q"]["overloaded"]
     for batch in range(4, 40):
-        made.observe(batch, 0.5, [told([10] * 4, 2.0), told([10] * 4, 2.0)])
+        made.observe(batch, 0.5, [reported([10] * 4, 2.0), reported([10] * 4, 2.0)])
         analysed(made)
     made.close()
     assert not made.report()["q"]["overloaded"]
@@ -193,31 +198,31 @@ def test_limits_go_when_the_load_has_fallen() -> None:
 
 
 def test_the_first_batch_which_starts_workers_is_not_taken_for_overload() -> None:
-    made, _ = governor(interval=2.0)
-    made.observe(0, 30.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
-    made.observe(1, 1.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
+    made, _ = controller(interval=2.0)
+    made.observe(0, 30.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
+    made.observe(1, 1.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
     assert not made.report()["q"]["overloaded"]
-    made.observe(2, 30.0, [told([900] * 4, 2.0), told([900] * 4, 2.0)])
+    made.observe(2, 30.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
     made.close()
     assert made.report()["q"]["overloaded"]
 
 
-def test_a_batch_that_is_done_again_counts_once_and_one_without_cycles_not_at_all() -> None:
-    made, sent = governor(resources="600")
-    made.observe(3, 0.5, [told([900] * 4, 2.0)])
+def test_a_repeated_batch_counts_once_and_one_without_cycles_not_at_all() -> None:
+    made, sent = controller(resources="600")
+    made.observe(3, 0.5, [reported([900] * 4, 2.0)])
     before = len(sent)
-    made.observe(3, 9.0, [told([90_000] * 4, 2.0)])
-    made.observe(4, 0.5, [told([0] * 4, 0.0, cycles=0)])
+    made.observe(3, 9.0, [reported([90_000] * 4, 2.0)])
+    made.observe(4, 0.5, [reported([0] * 4, 0.0, cycles=0)])
     made.close()
     assert len(sent) <= before + 1
     assert made.report()["q"]["resources"] == 600
 
 
-def test_without_an_interval_resources_have_to_be_given() -> None:
-    made, _ = governor(interval=0.0)
+def test_without_an_interval_resources_must_be_given() -> None:
+    made, _ = controller(interval=0.0)
     with pytest.raises(SettingError, match="trigger"):
         made.check_pace()
-    governor(interval=0.0, resources="100")[0].check_pace()
+    controller(interval=0.0, resources="100")[0].check_pace()
 
 
 def test_a_control_row_is_read_as_it_was_written() -> None:
@@ -228,10 +233,10 @@ def test_a_control_row_is_read_as_it_was_written() -> None:
 # -- partitions -----------------------------------------------------------------------------------
 
 
-def shares(program: Deployment, seed: int) -> Iterator[PartitionBatch]:
-    """Fourteen batches of random rows; some of them set other limits."""
+def partition_batches(deployment: Deployment, seed: int) -> Iterator[PartitionBatch]:
+    """Yield fourteen batches of random rows; some of them set other limits."""
     drawn = np.random.default_rng(seed)
-    packers = {name: Packer(program, name) for name in "ABC"}
+    packers = {name: Packer(deployment, name) for name in "ABC"}
     at = 0
     for batch in range(14):
         length = int(drawn.integers(1, 4)) * SECOND // 2
@@ -266,26 +271,26 @@ def results(outputs: list[PartitionOutput]) -> list[str]:
 
 @pytest.mark.parametrize("choice", ["oldest", "newest", "random"])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_limited_partition_built_again_before_any_share_makes_the_same_choices(
+def test_a_limited_partition_rebuilt_before_any_batch_makes_the_same_choices(
     choice: str, seed: int
 ) -> None:
     streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in "ABC")
-    program = Deployment(
+    deployment = Deployment(
         streams, {}, (DeployedQuery("q", SQL, {**ADAPT, "probe_choice": choice}),), (), 1
     )
     plain = Deployment(streams, {}, (DeployedQuery("q", SQL, {}),), (), 1)
-    unbroken, complete = RecoverablePartition(program, 0), RecoverablePartition(plain, 0)
+    unbroken, complete = RecoverablePartition(deployment, 0), RecoverablePartition(plain, 0)
     store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
     made, possible = 0, 0
-    for share in shares(program, seed):
-        kept = RecoverablePartition.rebuilt(program, 0, store.values())
-        applied = kept.apply(share)
-        store[share.batch] = (applied.note, share)
+    for partition_batch in partition_batches(deployment, seed):
+        kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
+        applied = kept.apply(partition_batch)
+        store[partition_batch.batch] = (applied.note, partition_batch)
         for gone in applied.gone:
             del store[gone]
-        expected = results(unbroken.apply(share).outputs)
+        expected = results(unbroken.apply(partition_batch).outputs)
         assert results(applied.outputs) == expected
-        every = results(complete.apply(share).outputs)
+        every = results(complete.apply(partition_batch).outputs)
         assert set(expected) <= set(every)
         made, possible = made + len(expected), possible + len(every)
     assert 0 < made < possible

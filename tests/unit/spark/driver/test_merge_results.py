@@ -1,6 +1,6 @@
 """The results of all partitions as one table.
 
-In the order of time, those of one instant by partition and as they came.
+They are in order of time; those of one instant are ordered by partition, then by arrival.
 """
 
 from __future__ import annotations

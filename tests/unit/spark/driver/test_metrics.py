@@ -1,6 +1,6 @@
 """Counts of partitions add up to those of the run.
 
-Every row counts once, whichever ways it goes.
+Every row counts once, however many partitionings it follows.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ EMPTY = dict.fromkeys(("input", "most_input", "join", "held", "most_held", "outp
 SCHEMA = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("ts", pa.timestamp("us"))])
 
 
-def test_rows_count_once_under_several_schemes() -> None:
-    """By k, by j, and everywhere because of a window that counts rows: three ways for stream A."""
+def test_rows_count_once_under_several_partitionings() -> None:
+    """Stream A is partitioned by k and by j, and broadcast because of a window that counts rows."""
     queries = (
         "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND",
         "SELECT A.k FROM A, B WHERE A.j = B.j WINDOW 1 SECOND",
         "SELECT A.k FROM A [ROWS 3], B [ROWS 3] WHERE A.k = B.k",
     )
     streams = (Stream("A", SCHEMA, "ts", 0), Stream("B", SCHEMA, "ts", 0))
-    program = Deployment(
+    deployment = Deployment(
         streams, {}, tuple(DeployedQuery(f"q{n}", sql, {}) for n, sql in enumerate(queries)), (), 3
     )
     rows = {
@@ -46,18 +46,21 @@ def test_rows_count_once_under_several_schemes() -> None:
     }
     parts: list[list[Part]] = [[], [], []]
     for stream, table in rows.items():
-        for partition, part in Packer(program, stream).pack(table, 0):
+        for partition, part in Packer(deployment, stream).pack(table, 0):
             parts[partition].append(part)
-    share = [PartitionBatch(0, 0, {"A": 5, "B": 7}, tuple(own)) for own in parts]
-    partitions = [RecoverablePartition(program, number) for number in range(3)]
-    told = [partition.apply(share[number]).stats for number, partition in enumerate(partitions)]
+    partition_batch = [PartitionBatch(0, 0, {"A": 5, "B": 7}, tuple(own)) for own in parts]
+    partitions = [RecoverablePartition(deployment, number) for number in range(3)]
+    reported = [
+        partition.apply(partition_batch[number]).stats
+        for number, partition in enumerate(partitions)
+    ]
     metrics = RunMetrics()
-    metrics.add(0, [json.loads(stats.to_blob()) for stats in told], {}, {})
+    metrics.add(0, [json.loads(stats.to_blob()) for stats in reported], {}, {})
     assert metrics.rows_in == {"A": 5, "B": 2}
-    assert {stats.final for stats in told} == {5}
+    assert {stats.final for stats in reported} == {5}
     assert metrics.rows_held == sum(partition.rows() for partition in partitions)
     assert metrics.report(["A", "B"], {"q0": "Q0"})["watermark"] == "1970-01-01 00:00:00.000005"
-    assert metrics.bytes_held == sum(stats.bytes_held for stats in told) > 0
+    assert metrics.bytes_held == sum(stats.bytes_held for stats in reported) > 0
     assert metrics.workers == {0: {0}, 1: {0}, 2: {0}}
     moved = partitions[0].apply(PartitionBatch(1, 0, {}, (), 9)).stats
     assert (moved.rows_in, moved.rows_held, moved.final, moved.newest) == (
@@ -68,14 +71,13 @@ def test_rows_count_once_under_several_schemes() -> None:
     ), "time moves on without rows"
 
 
-def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_again_counts_once() -> (
-    None
-):
+def test_counts_add_up_held_rows_are_the_latest_and_a_repeated_batch_counts_once() -> None:
     metrics = RunMetrics()
     assert metrics.report(["A"], {}) == {
         "streams": {"A": {"rows": 0, "late": 0, "ahead": 0}},
         "results": {}, "queries": {}, "unsent": 0, "rows_held": 0, "bytes_held": 0, "workers": [],
-        "rebuilds": {"partitions": 0, "rows": 0, "seconds": 0.0, "partition_seconds": 0.0}, "watermark": None, "newest": None,
+        "rebuilds": {"partitions": 0, "rows": 0, "seconds": 0.0, "partition_seconds": 0.0},
+        "watermark": None, "newest": None,
     }  # fmt: skip
     for batch, rows, held, final, worker in (
         (5, 3, 30, 1_000_000, 77),
@@ -88,8 +90,8 @@ def test_counts_go_on_and_what_is_held_is_the_latest_and_a_batch_that_comes_agai
             )
             for partition in (0, 1)
         ]
-        told = [json.loads(one.to_blob()) for one in stats]
-        metrics.add(batch, told, {"q": rows}, {"A": 1})
+        reported = [json.loads(one.to_blob()) for one in stats]
+        metrics.add(batch, reported, {"q": rows}, {"A": 1})
     metrics.add(7, [], {}, {})
     assert metrics.report(["A"], {"q": "Q"}) == {
         "streams": {"A": {"rows": 14, "late": 2, "ahead": 0}},
@@ -120,10 +122,10 @@ def measured(waits: list[float], buffers: dict[str, int]) -> dict[str, Any]:
 
 
 def told_of(partition: int, **queries: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(
+    reported: dict[str, Any] = json.loads(
         PartitionMetrics({}, 0, 0, partition=partition, queries=queries).to_blob()
     )
-    return told
+    return reported
 
 
 def test_response_times_of_partitions_are_those_of_all_results_and_buffers_add_up() -> None:
@@ -133,64 +135,69 @@ def test_response_times_of_partitions_are_those_of_all_results_and_buffers_add_u
         told_of(1, Q=measured([9.0] * 3, {"join": 2, "input": 0})),
     ]
     metrics.add(0, first, {"q": 100, "p": 1}, {})
-    told = metrics.report([], {"q": "Q", "p": "p"})["queries"]
-    assert told["Q"]["response_seconds"] == told["Q"]["batch_response_seconds"]
-    assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27) / 100)
-    assert told["Q"]["response_seconds"]["p95"] == pytest.approx(1.0, rel=0.13)
+    reported = metrics.report([], {"q": "Q", "p": "p"})["queries"]
+    assert reported["Q"]["response_seconds"] == reported["Q"]["batch_response_seconds"]
+    assert reported["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27) / 100)
+    assert reported["Q"]["response_seconds"]["p95"] == pytest.approx(1.0, rel=0.13)
     assert (
-        told["Q"]["response_seconds"]["p99"]
-        == told["Q"]["response_seconds"]["max"]
+        reported["Q"]["response_seconds"]["p99"]
+        == reported["Q"]["response_seconds"]["max"]
         == pytest.approx(9.0)
     )
-    assert told["Q"]["buffers"] == {**EMPTY, "join": 7, "input": 1}
-    assert told["p"]["response_seconds"]["mean"] == pytest.approx(7.0)
+    assert reported["Q"]["buffers"] == {**EMPTY, "join": 7, "input": 1}
+    assert reported["p"]["response_seconds"]["mean"] == pytest.approx(7.0)
     metrics.add(
         1, [told_of(0, Q=measured([2.0] * 100, {"join": 1, "input": 0}))], {"q": 100, "p": 0}, {}
     )
-    told = metrics.report([], {"q": "Q", "p": "p"})["queries"]
-    assert told["Q"]["batch_response_seconds"]["max"] == pytest.approx(2.0)
-    assert told["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27 + 200) / 200)
-    assert told["Q"]["buffers"] == {**EMPTY, "join": 1, "input": 0}
-    assert told["p"]["batch_response_seconds"] == NOTHING
-    assert told["p"]["response_seconds"]["max"] == pytest.approx(7.0)
+    reported = metrics.report([], {"q": "Q", "p": "p"})["queries"]
+    assert reported["Q"]["batch_response_seconds"]["max"] == pytest.approx(2.0)
+    assert reported["Q"]["response_seconds"]["mean"] == pytest.approx((97 + 27 + 200) / 200)
+    assert reported["Q"]["buffers"] == {**EMPTY, "join": 1, "input": 0}
+    assert reported["p"]["batch_response_seconds"] == NOTHING
+    assert reported["p"]["response_seconds"]["max"] == pytest.approx(7.0)
     metrics.forget("q")
     assert metrics.report([], {"q": "Q"})["queries"]["Q"]["response_seconds"] == NOTHING
 
 
-def test_a_partition_tells_response_times_of_each_share_from_its_arrival_on() -> None:
+def test_a_partition_reports_response_times_of_each_batch_since_its_arrival() -> None:
     queries = (
         DeployedQuery("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),
         DeployedQuery("none", "SELECT k FROM A WHERE k > 9 WINDOW 9 SECONDS", {}),
     )
-    program = Deployment((Stream("A", SCHEMA, "ts", 0),), {}, queries, (), 1)
-    partition = RecoverablePartition(program, 0)
+    deployment = Deployment((Stream("A", SCHEMA, "ts", 0),), {}, queries, (), 1)
+    partition = RecoverablePartition(deployment, 0)
     for batch, times in enumerate(([1, 2], [3])):
         rows = pa.table({"k": [1] * len(times), "j": [2] * len(times), "ts": times}).cast(SCHEMA)
-        share = PartitionBatch(
+        partition_batch = PartitionBatch(
             batch,
             0,
             {"A": times[-1]},
-            tuple(part for _, part in Packer(program, "A").pack(rows, 0)),
+            tuple(part for _, part in Packer(deployment, "A").pack(rows, 0)),
         )
         began = time.monotonic()
-        told = partition.apply(share).stats.queries
+        reported = partition.apply(partition_batch).stats.queries
         took = time.monotonic() - began
-        found = {name: ResponseTimes.from_json(one["response"]) for name, one in told.items()}
+        found = {name: ResponseTimes.from_json(one["response"]) for name, one in reported.items()}
         assert (found["q"].count, found["none"].count) == (len(times), 0), (
             "those of the share alone"
         )
         assert 0 < found["q"].longest < took
         unscheduled = {"most_input": 0, "held": 0, "most_held": 0}
-        assert told["q"]["buffers"] == {"input": 0, "join": 2 + batch, "output": 0, **unscheduled}
+        assert reported["q"]["buffers"] == {
+            "input": 0,
+            "join": 2 + batch,
+            "output": 0,
+            **unscheduled,
+        }
 
 
-def test_times_before_1970_are_told() -> None:
+def test_times_before_1970_are_reported() -> None:
     metrics = RunMetrics()
     metrics.add(0, [json.loads(PartitionMetrics({}, 0, -1).to_blob())], {}, {})
     assert metrics.report([], {})["watermark"] == "1969-12-31 23:59:59.999999"
 
 
-def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
+def test_the_report_of_a_batch_is_kept_for_a_while() -> None:
     metrics = RunMetrics()
     for batch in [*range(150), 120]:
         metrics.note(batch, {"batch": batch})
@@ -203,9 +210,9 @@ def test_what_was_told_after_a_batch_is_kept_for_a_while() -> None:
 
 
 def test_rebuilds_of_one_micro_batch_overlap() -> None:
-    """Seconds of the clock go from the first beginning to the last end.
+    """Wall-clock seconds run from the first start to the last end.
 
-    Those of partitions add up.
+    Seconds of partitions add up.
     """
     metrics = RunMetrics()
     for began, ended in ((10.0, 12.0), (11.0, 14.0)):
@@ -219,8 +226,8 @@ def test_rebuilds_of_one_micro_batch_overlap() -> None:
     }
 
 
-def test_a_partition_that_was_built_again_says_so_once() -> None:
-    program = Deployment(
+def test_a_rebuilt_partition_reports_it_once() -> None:
+    deployment = Deployment(
         (Stream("A", SCHEMA, "ts", 0),),
         {},
         (DeployedQuery("q", "SELECT k FROM A WINDOW 9 SECONDS", {}),),
@@ -228,20 +235,22 @@ def test_a_partition_that_was_built_again_says_so_once() -> None:
         1,
     )
     rows = pa.table({"k": [1, 2], "j": [1, 2], "ts": [1, 2]}).cast(SCHEMA)
-    shares = [
+    partition_batches = [
         PartitionBatch(
-            batch, 0, {"A": 2}, tuple(part for _, part in Packer(program, "A").pack(rows, 0))
+            batch, 0, {"A": 2}, tuple(part for _, part in Packer(deployment, "A").pack(rows, 0))
         )
         for batch in range(3)
     ]
-    first = RecoverablePartition(program, 0).apply(shares[0])
+    first = RecoverablePartition(deployment, 0).apply(partition_batches[0])
     assert first.stats.rebuilt is None, "there was nothing to build it from"
-    partition = RecoverablePartition.rebuilt(program, 0, [(first.note, shares[0])])
-    told = [partition.apply(share).stats.rebuilt for share in shares[1:]]
-    assert told[0] is not None
-    assert told[0].rows == 2
-    assert told[0].ended >= told[0].began
-    assert told[1] is None
+    partition = RecoverablePartition.rebuilt(deployment, 0, [(first.note, partition_batches[0])])
+    reported = [
+        partition.apply(partition_batch).stats.rebuilt for partition_batch in partition_batches[1:]
+    ]
+    assert reported[0] is not None
+    assert reported[0].rows == 2
+    assert reported[0].ended >= reported[0].began
+    assert reported[1] is None
 
 
 def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_waits_for() -> None:
@@ -250,19 +259,19 @@ def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_wait
         DeployedQuery("alone", "SELECT k FROM A WINDOW 1 SECOND", {}),
         DeployedQuery("Pairs", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND", {}),
     )
-    program = Deployment(streams, {}, queries, (), 2)
+    deployment = Deployment(streams, {}, queries, (), 2)
     table = pa.table({"k": [1, 1], "j": [1, 1], "ts": [3, 5]}).cast(SCHEMA)
     parts: list[list[Part]] = [[], []]
-    for partition, part in Packer(program, "A").pack(table, 0):
+    for partition, part in Packer(deployment, "A").pack(table, 0):
         parts[partition].append(part)
-    partitions = [RecoverablePartition(program, number) for number in range(2)]
+    partitions = [RecoverablePartition(deployment, number) for number in range(2)]
     metrics = RunMetrics()
 
-    def told(batch: int, newest: dict[str, int], parts: list[list[Part]]) -> dict[str, Any]:
-        shares = [PartitionBatch(batch, 0, newest, tuple(own)) for own in parts]
+    def reported(batch: int, newest: dict[str, int], parts: list[list[Part]]) -> dict[str, Any]:
+        partition_batches = [PartitionBatch(batch, 0, newest, tuple(own)) for own in parts]
         stats = [
-            partition.apply(share).stats
-            for partition, share in zip(partitions, shares, strict=True)
+            partition.apply(partition_batch).stats
+            for partition, partition_batch in zip(partitions, partition_batches, strict=True)
         ]
         metrics.add(
             batch, [json.loads(one.to_blob()) for one in stats], {"alone": 0, "pairs": 0}, {}
@@ -270,14 +279,14 @@ def test_progress_names_for_each_query_the_watermark_and_the_stream_that_it_wait
         found: dict[str, Any] = metrics.report(["A", "B"], {"alone": "alone", "pairs": "Pairs"})
         return found
 
-    first = told(0, {"A": 5}, parts)
+    first = reported(0, {"A": 5}, parts)
     alone, pairs = first["queries"]["alone"], first["queries"]["Pairs"]
     assert (alone["watermark"], alone["waiting_for"]) == ("1970-01-01 00:00:00.000005", None)
     assert (pairs["watermark"], first["watermark"]) == (None, None), "the least of all queries"
     waiting = pairs["waiting_for"]
     assert (waiting["stream"], waiting["newest"]) == ("B", None)
     assert 0 <= waiting["since_seconds"] < 60
-    last = told(1, {"B": 9}, [[], []])
+    last = reported(1, {"B": 9}, [[], []])
     pairs = last["queries"]["Pairs"]
     assert (pairs["watermark"], pairs["waiting_for"]) == ("1970-01-01 00:00:00.000005", None)
     metrics.forget("pairs")

@@ -1,4 +1,4 @@
-"""Which queries of a checkpoint a start resumes, starts anew or refuses."""
+"""Which queries of a checkpoint a start resumes, restarts or refuses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def registered(
     return DeployedQuery(name, sql, settings, meaning, sink, incarnation)
 
 
-def program(*queries: DeployedQuery) -> Deployment:
+def deployment(*queries: DeployedQuery) -> Deployment:
     return Deployment(STREAMS, {}, queries)
 
 
@@ -47,7 +47,7 @@ def outcome(
     may_replace: bool = False,
 ) -> str:
     found = plan_resume(
-        StoredDeployment("run", program(before)), program(now), anew, may_replace=may_replace
+        StoredDeployment("run", deployment(before)), deployment(now), anew, may_replace=may_replace
     )
     if found.added:
         assert (found.dropped, found.added) == ((before.name,), (now,))
@@ -64,7 +64,7 @@ def outcome(
 @pytest.mark.parametrize(
     "sink", ["parquet /out", "orc /out", "a function", "kafka", "memory", "console"]
 )
-def test_a_query_with_the_same_results_is_resumed_whatever_its_layout_and_its_other_settings(
+def test_a_query_with_the_same_results_is_resumed_despite_other_layout_and_settings(
     sink: str,
 ) -> None:
     for sql, settings in (
@@ -100,36 +100,39 @@ def test_a_changed_query_is_refused_in_the_same_sink_and_may_replace_it(
     )
     with pytest.raises(
         CheckpointError,
-        match=rf"query q has changed \({what}.*its sink \({sink}\).*another name or sink.*--replace",
+        match=(
+            rf"query q has changed \({what}.*its sink \({sink}\).*another name or "
+            r"sink.*--replace"
+        ),
     ):
         outcome(before, changed)
     assert outcome(before, changed, may_replace=True) == "anew"
 
 
-def test_a_changed_query_starts_anew_where_nothing_is_left_of_the_old_one() -> None:
+def test_a_changed_query_starts_over_if_nothing_is_left_of_the_old_one() -> None:
     for sink in ("memory", "console"):
         assert outcome(registered(CHANGES, sink), registered(WIDER, sink)) == "anew"
     assert outcome(registered(CHANGES), registered(WIDER, "parquet /other")) == "anew"
     renamed = plan_resume(
-        StoredDeployment("run", program(registered(CHANGES))),
-        program(registered(WIDER, name="r")),
+        StoredDeployment("run", deployment(registered(CHANGES))),
+        deployment(registered(WIDER, name="r")),
         NOTHING,
         may_replace=False,
     )
     assert (renamed.dropped, [query.name for query in renamed.added]) == (("q",), ["r"])
 
 
-def test_another_sink_starts_changes_anew_and_lets_inserts_go_on() -> None:
+def test_another_sink_restarts_changes_and_resumes_inserts() -> None:
     for sink in ("memory", "parquet /other", "a function"):
         assert outcome(registered(CHANGES, "console"), registered(CHANGES, sink)) == "anew"
         assert outcome(registered(INSERTS, "console"), registered(INSERTS, sink)) == "resumed"
 
 
-def test_a_query_that_was_dropped_and_declared_again_starts_anew() -> None:
+def test_a_query_that_was_dropped_and_declared_again_starts_over() -> None:
     assert outcome(registered(CHANGES), registered(CHANGES), frozenset({"q"})) == "anew"
 
 
-def test_under_overload_every_setting_decides_on_results() -> None:
+def test_under_overload_every_setting_affects_results() -> None:
     join = "SELECT a.v AS x, b.v AS y FROM A a, A b WHERE a.k = b.k WINDOW 10 SECONDS"
     before = registered(join, overload="adapt", resources="10")
     with pytest.raises(CheckpointError, match="a setting that determines its results"):
@@ -150,7 +153,7 @@ def test_the_query_in_force_is_resumed_not_one_of_the_same_name_before_it() -> N
     )
     found = plan_resume(
         StoredDeployment("run", stored),
-        program(registered(WIDER, expiry="lazy")),
+        deployment(registered(WIDER, expiry="lazy")),
         NOTHING,
         may_replace=False,
     )
@@ -165,7 +168,7 @@ def test_results_in_a_checkpoint_whose_spark_files_are_gone_are_not_overwritten(
     tmp_path: Path,
 ) -> None:
     checkpoint = Checkpoint(tmp_path)
-    checkpoint.resume(program(registered(CHANGES)))
+    checkpoint.resume(deployment(registered(CHANGES)))
     for place in ("results/abc", "late/A"):
         (tmp_path / "muntin" / place).mkdir(parents=True)
         batch = tmp_path / "muntin" / place / "batch-000000000.parquet"
@@ -173,13 +176,13 @@ def test_results_in_a_checkpoint_whose_spark_files_are_gone_are_not_overwritten(
         with pytest.raises(
             CheckpointError, match=r"holds results of a run whose Spark files are gone.*--replace"
         ):
-            checkpoint.resume(program(registered(CHANGES)))
+            checkpoint.resume(deployment(registered(CHANGES)))
         assert batch.exists()
-        checkpoint.resume(program(registered(CHANGES)), may_replace=True)
+        checkpoint.resume(deployment(registered(CHANGES)), may_replace=True)
         assert not batch.exists()
     for place in ("global", "carried", "spool"):
         (tmp_path / "muntin" / place / "0").mkdir(parents=True)
-    checkpoint.resume(program(registered(CHANGES)))
+    checkpoint.resume(deployment(registered(CHANGES)))
     assert sorted(path.name for path in (tmp_path / "muntin").iterdir()) == [
         "late",
         "program",

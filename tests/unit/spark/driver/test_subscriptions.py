@@ -1,6 +1,6 @@
 """Subscribers without Spark.
 
-Each has its own thread and buffer; what one does is no business of the others.
+Each has a separate thread and buffer, so none affects the others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def noting(came: Came) -> Callable[[pa.RecordBatch, Mark], None]:
 
 @contextmanager
 def blocked() -> Iterator[tuple[threading.Event, Callable[[pa.RecordBatch, Mark], None], Came]]:
-    """A subscriber that stands still until the event is set, or the test ends."""
+    """Yield a subscriber that blocks until the event is set, or the test ends."""
     go_on, came = threading.Event(), Came()
 
     def stand(batch: pa.RecordBatch, mark: Mark) -> None:
@@ -64,7 +64,7 @@ def test_every_subscriber_of_a_query_gets_its_results_in_order_with_their_marks(
     assert other == []
 
 
-def test_one_that_fails_is_called_again_and_told_of_once_a_batch(
+def test_a_failing_subscriber_is_called_again_and_reported_once_per_batch(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     subscriptions = Subscriptions()
@@ -82,7 +82,8 @@ def test_one_that_fails_is_called_again_and_told_of_once_a_batch(
         subscriptions.drain(10)
     assert len(came) == 6, "the other one notices nothing"
     assert failing.stats() == {
-        "rows": 6, "rows_waiting": 0, "rows_left_out": 0, "failures": 6, "last_failure": "ZeroDivisionError: row 2 of 1",
+        "rows": 6, "rows_waiting": 0, "rows_left_out": 0, "failures": 6,
+        "last_failure": "ZeroDivisionError: row 2 of 1",
     }  # fmt: skip
     said = [
         f"a subscriber of query q failed in batch {batch}; the run continues" for batch in (0, 1)
@@ -91,7 +92,7 @@ def test_one_that_fails_is_called_again_and_told_of_once_a_batch(
     assert all(record.exc_info for record in caplog.records)
 
 
-def test_for_one_that_stands_still_results_are_left_out_and_counted_and_marks_show_where(
+def test_results_for_a_blocked_subscriber_are_dropped_counted_and_visible_in_marks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     subscriptions = Subscriptions()
@@ -120,7 +121,7 @@ def test_for_one_that_stands_still_results_are_left_out_and_counted_and_marks_sh
     ]
 
 
-def test_a_piece_larger_than_the_buffer_comes_when_nothing_else_waits() -> None:
+def test_a_piece_larger_than_the_buffer_is_delivered_when_nothing_else_waits() -> None:
     subscriptions = Subscriptions()
     came = Came()
     subscriptions.add("q", noting(came), buffer=1)
@@ -129,7 +130,7 @@ def test_a_piece_larger_than_the_buffer_comes_when_nothing_else_waits() -> None:
     assert came == [(Mark(0, 0, 0), [1, 2, 3])]
 
 
-def test_one_that_is_cancelled_is_not_called_any_more_also_by_itself() -> None:
+def test_a_cancelled_subscriber_is_not_called_again_even_if_it_cancels_itself() -> None:
     subscriptions = Subscriptions()
     came = Came()
 
@@ -162,7 +163,7 @@ def test_a_subscriber_may_wait_for_all_without_waiting_for_itself() -> None:
     assert waited[0] < 10
 
 
-def test_the_thread_of_one_that_has_nothing_to_do_ends_and_comes_again(
+def test_the_thread_of_an_idle_subscriber_ends_and_starts_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(subscription, "_IDLE", 0.01)
@@ -213,9 +214,9 @@ def test_what_cannot_be_a_subscriber_is_refused() -> None:
 
 
 def pieces(random: Random, batch: int, partition: int, rows: int) -> list[tuple[Mark, list[int]]]:
-    """The results of a partition in a batch, cut anyhow.
+    """Return the results of a partition in a batch, cut at random.
 
-    An attempt that ends half-way has only the first of them.
+    An attempt that ends halfway has only the first of them.
     """
     cuts = sorted({0, rows, *(random.randint(0, rows) for _ in range(4))})
     return [
@@ -224,7 +225,7 @@ def pieces(random: Random, batch: int, partition: int, rows: int) -> list[tuple[
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_came_before_is_left_out_however_attempts_cut_it(seed: int) -> None:
+def test_results_of_earlier_attempts_are_left_out_for_any_cut(seed: int) -> None:
     random = Random(seed)
     once, found = Once(), {}
     for batch in range(3):

@@ -1,4 +1,4 @@
-"""On partitions too one query's failure stays its own, and is the same for all partitions."""
+"""On partitions, too, a failing query affects no other, and all partitions treat it alike."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ def program_of(*queries: DeployedQuery, changes: tuple[QueryChange, ...] = ()) -
     return Deployment((Stream("A", SCHEMA, "ts", 0),), {}, queries, changes, 2)
 
 
-def share(program: Deployment, partition: int, batch: int, *keys: int) -> PartitionBatch:
+def partition_batch(
+    deployment: Deployment, partition: int, batch: int, *keys: int
+) -> PartitionBatch:
     times = pa.array([(batch + 1) * SECOND - key for key in keys]).cast(pa.timestamp("us"))
     rows = pa.table([pa.array(keys), times], schema=SCHEMA)
-    parts = [part for home, part in Packer(program, "A").pack(rows, 0) if home == partition]
-    return PartitionBatch(batch, program.epoch(batch), {"A": (batch + 1) * SECOND}, tuple(parts))
+    parts = [part for home, part in Packer(deployment, "A").pack(rows, 0) if home == partition]
+    return PartitionBatch(batch, deployment.epoch(batch), {"A": (batch + 1) * SECOND}, tuple(parts))
 
 
 def results(applied: Applied) -> dict[str, int]:
@@ -51,7 +53,7 @@ def results(applied: Applied) -> dict[str, int]:
 
 
 def break_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every expression with MARK fail from now on, whatever the rows; binding still works."""
+    """Make every expression that contains MARK fail from now on; binding still works."""
     raw = Evaluator.raw
 
     def broken(self: Evaluator, texts: Sequence[str], batch: pa.Table) -> list[pa.ChunkedArray]:
@@ -62,21 +64,21 @@ def break_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Evaluator, "raw", broken)
 
 
-def test_a_partition_goes_on_without_a_query_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = program_of(HEALTHY, FAILING)
-    partition, stores = RecoverablePartition(program, 0), {}
+def test_a_partition_continues_without_a_query_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment = program_of(HEALTHY, FAILING)
+    partition, stores = RecoverablePartition(deployment, 0), {}
     keys = range(20)
     for batch in range(4):
         if batch == 2:
             break_marked(monkeypatch)
-        applied = partition.apply(own := share(program, 0, batch, *keys))
+        applied = partition.apply(own := partition_batch(deployment, 0, batch, *keys))
         stores[batch] = (applied.note, own)
         found = results(applied)
         assert found["healthy"]
         assert ("failing" in found) == (batch < 2)
         assert applied.stats.suspended.keys() == ({"failing"} if batch >= 2 else set())
-    again = RecoverablePartition.rebuilt(program, 0, stores.values())
-    applied = again.apply(share(program, 0, 4, *keys))
+    again = RecoverablePartition.rebuilt(deployment, 0, stores.values())
+    applied = again.apply(partition_batch(deployment, 0, 4, *keys))
     assert results(applied).keys() == {"healthy"}
     assert "nothing works" in applied.stats.suspended["failing"]
 
@@ -84,12 +86,12 @@ def test_a_partition_goes_on_without_a_query_that_fails(monkeypatch: pytest.Monk
 def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its join reads the rows that are held when it begins."""
+    """Its join reads the rows that are held when it starts."""
     sql = f"SELECT x.k FROM A x, A y WHERE x.k + {MARK} = y.k + {MARK} WINDOW 1 MINUTE"
     joined = DeployedQuery("joined", sql, {})
     changes = (QueryChange(1, added=joined, dataflow="0"), QueryChange(3, dropped="joined"))
-    program = program_of(HEALTHY, changes=changes)
-    partition = RecoverablePartition(program, 0)
+    deployment = program_of(HEALTHY, changes=changes)
+    partition = RecoverablePartition(deployment, 0)
     rows = to_blob(
         pa.table([pa.array([1, 2]), pa.array([SECOND] * 2).cast(pa.timestamp("us"))], schema=SCHEMA)
     )
@@ -97,7 +99,10 @@ def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
     for batch in range(4):
         part = Part(0, "A", 0, rows)
         own = PartitionBatch(
-            batch, program.epoch(batch), {"A": (batch + 1) * SECOND}, (part,) if not batch else ()
+            batch,
+            deployment.epoch(batch),
+            {"A": (batch + 1) * SECOND},
+            (part,) if not batch else (),
         )
         applied = partition.apply(own)
         assert applied.stats.suspended.keys() == ({"joined"} if batch in {1, 2} else set())
@@ -108,7 +113,7 @@ def test_a_query_that_cannot_be_registered_does_not_stop_its_partition(
 
 
 class Collected:
-    """A sink that remembers."""
+    """A sink that keeps its batches."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
@@ -121,12 +126,12 @@ class Collected:
 class Run:
     """Two partitions and a writer, batch by batch.
 
-    ``broken`` says in which partition expressions fail.
+    ``broken`` is the partition in which expressions fail.
     """
 
-    def __init__(self, folder: Path, program: Deployment) -> None:
-        self.program = program
-        self.partitions = [RecoverablePartition(program, number) for number in range(2)]
+    def __init__(self, folder: Path, deployment: Deployment) -> None:
+        self.program = deployment
+        self.partitions = [RecoverablePartition(deployment, number) for number in range(2)]
         self.writer = OutputWriter(folder, Spool(folder / "spool"))
         self.sinks: dict[str, Collected] = {}
 
@@ -138,7 +143,7 @@ class Run:
             with monkeypatch.context() as patch:
                 if number == broken:
                     break_marked(patch)
-                applied = partition.apply(share(self.program, number, batch, *range(20)))
+                applied = partition.apply(partition_batch(self.program, number, batch, *range(20)))
             for output in applied.outputs:
                 row = Row(kind=output.kind, name=output.name, blob=to_blob(output.table), file="")
                 found.setdefault((output.kind, output.name), []).append(row)
@@ -154,7 +159,12 @@ class Run:
         for registered in queries:
             query = read_query(registered.sql, registered.name, self.program.catalog())
             sink = self.sinks.setdefault(registered.name, Collected())
-            found[registered.name] = RegisteredQuery(registered, query, None, sink)  # type: ignore[arg-type]
+            found[registered.name] = RegisteredQuery(
+                registered,
+                query,
+                None,  # type: ignore[arg-type]
+                sink,  # type: ignore[arg-type]
+            )
         return found
 
 
@@ -177,7 +187,7 @@ def test_a_query_that_fails_in_one_partition_stops_in_all(
     assert restarted.suspended == run.writer.suspended
 
 
-def test_a_last_stage_that_fails_suspends_only_its_query(
+def test_a_failing_global_stage_suspends_only_its_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path, program_of(HEALTHY, COUNTING))
@@ -194,7 +204,7 @@ def test_a_last_stage_that_fails_suspends_only_its_query(
 
 
 def test_a_query_that_is_registered_again_runs(tmp_path: Path) -> None:
-    """It has another place; the old one is forgotten."""
+    """It has another place; the old one is no longer used."""
     suspended = SuspendedQueries(tmp_path / "suspended")
     suspended.add(1, "q", "no reason")
     suspended.keep({0, 2})
@@ -209,11 +219,11 @@ def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
         SuspendedQueries(tmp_path / "suspended").load()
 
 
-def test_rows_are_spread_although_their_key_cannot_be_evaluated(
+def test_rows_are_partitioned_although_their_key_cannot_be_evaluated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sql = f"SELECT x.k FROM A x, A y WHERE x.k + {MARK} = y.k + {MARK} WINDOW 1 MINUTE"
-    program = program_of(DeployedQuery("joined", sql, {}))
+    deployment = program_of(DeployedQuery("joined", sql, {}))
     break_marked(monkeypatch)
-    assert share(program, 0, 0, *range(5_000)).parts
-    assert not share(program, 1, 0, *range(5_000)).parts
+    assert partition_batch(deployment, 0, 0, *range(5_000)).parts
+    assert not partition_batch(deployment, 1, 0, *range(5_000)).parts

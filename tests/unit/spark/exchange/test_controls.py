@@ -1,6 +1,6 @@
 """Control files do not depend on the clock.
 
-A heartbeat survives failed writes and beats only when it matters.
+A heartbeat survives failed writes and is sent only when it matters.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def wait_until(happens: Callable[[], bool]) -> None:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """Let every write to a file fail, as on a full disk."""
+    """Make every write to a file fail, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:
@@ -43,7 +43,7 @@ def full_disk() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_control_files_are_ordered_by_their_numbers_also_when_the_clock_goes_back(
+def test_control_files_are_ordered_by_number_even_if_the_clock_goes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "muntin" / "controls"
@@ -67,7 +67,7 @@ def test_control_files_are_ordered_by_their_numbers_also_when_the_clock_goes_bac
     assert max(times) < 10_000, "modification times are sequence numbers, not the clock's"
 
 
-def test_numbers_go_on_after_a_block_of_them_is_used_up(
+def test_numbers_continue_after_a_block_of_them_is_used_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_BLOCK", 2)

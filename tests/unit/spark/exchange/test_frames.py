@@ -29,7 +29,8 @@ from muntin.spark.partition.recovery import decode_retained
 from muntin.spark.partition.spool import Spool
 from muntin.spark.partition.state_client import StateServerError
 from muntin.spark.partition.task import retained_frames
-from tests.unit.spark.partition.test_recovery import PAIRS, program_of, shares
+from tests.unit.spark.partition.test_recovery import PAIRS, program_of
+from tests.unit.spark.partition.test_recovery import partition_batches as shares
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
 

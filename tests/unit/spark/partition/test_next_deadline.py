@@ -1,4 +1,4 @@
-"""The instant that a heartbeat waits for is never too late: until then, time alone changes nothing."""
+"""The instant that a heartbeat waits for is never too late: until then, nothing expires."""
 
 from __future__ import annotations
 
@@ -17,15 +17,25 @@ QUERIES = {
     "changes": f"SELECT A.k, B.v {FROM} EMIT CHANGES",
     "single": "SELECT k, v FROM A [RANGE 2 SECONDS] EMIT CHANGES",
     "rows": "SELECT A.k FROM A [ROWS 2], B [RANGE 4 SECONDS] WHERE A.k = B.k EMIT CHANGES",
-    "partitioned": "SELECT A.v FROM A [PARTITION BY k ROWS 1], B [RANGE 4 SECONDS] WHERE A.k = B.k EMIT CHANGES",
+    "partitioned": (
+        "SELECT A.v FROM A [PARTITION BY k ROWS 1], B [RANGE 4 SECONDS] WHERE A.k = B.k "
+        "EMIT CHANGES"
+    ),
     "every": f"SELECT A.k, B.v {FROM} EVERY 7 SECONDS EMIT CHANGES",
     "every_inserts": f"SELECT A.k, B.v {FROM} EVERY 7 SECONDS",
     "grouped": "SELECT k, COUNT(*) AS n FROM A [RANGE 3 SECONDS] GROUP BY k EMIT CHANGES",
     "total": "SELECT SUM(v) AS s FROM A [RANGE 3 SECONDS] EMIT CHANGES",
     "distinct": f"SELECT DISTINCT A.k {FROM} EMIT CHANGES",
-    "except": "SELECT k FROM A [RANGE 3 SECONDS] EXCEPT SELECT k FROM B [RANGE 5 SECONDS] EMIT CHANGES",
-    "snapshot": "SELECT k, COUNT(*) AS n FROM A [RANGE 3 SECONDS] GROUP BY k EVERY 2 SECONDS EMIT SNAPSHOT",
-    "nested": "SELECT s.k FROM (SELECT k, COUNT(*) AS n FROM A [RANGE 3 SECONDS] GROUP BY k) s WHERE s.n > 1 EMIT CHANGES",
+    "except": (
+        "SELECT k FROM A [RANGE 3 SECONDS] EXCEPT SELECT k FROM B [RANGE 5 SECONDS] EMIT CHANGES"
+    ),
+    "snapshot": (
+        "SELECT k, COUNT(*) AS n FROM A [RANGE 3 SECONDS] GROUP BY k EVERY 2 SECONDS EMIT SNAPSHOT"
+    ),
+    "nested": (
+        "SELECT s.k FROM (SELECT k, COUNT(*) AS n FROM A [RANGE 3 SECONDS] GROUP BY k) s "
+        "WHERE s.n > 1 EMIT CHANGES"
+    ),
 }
 
 

@@ -21,14 +21,21 @@ SECOND = 1_000_000
 
 PAIRS = "SELECT a.v AS x, b.v AS y FROM A a, A b WHERE a.k = b.k"
 
-# Batches of the stream by the seconds of their rows (each row's value is its second); "@20" moves time to second 20.
+# Each batch lists the seconds of its rows (a row's value is its second); "@20" advances event time
+# to second 20.
 RUNS = [
-    pytest.param(f"{PAIRS} WINDOW 10 SECONDS", ["1", "@20", "15", "22", "23", "24"], id="what-was-late-by-a-moment-stays-late"),
-    pytest.param(f"{PAIRS} WINDOW 3 ROWS", ["1 2", "5", "3 4", "6", "7"], id="late-rows-push-nothing-out-of-a-window"),
-    pytest.param("SELECT v FROM A WINDOW 1 SECOND EVERY 10 SECONDS", ["3", "6", "8", "21"], id="what-EVERY-has-not-told-yet-is-kept"),
-    pytest.param("SELECT v FROM A WINDOW 5 SECONDS EMIT CHANGES", ["1", "6", "7", "13"], id="removals-at-the-last-instant-are-to-come"),
-    pytest.param("SELECT v FROM A WINDOW 2 ROWS EMIT CHANGES", ["1", "2 3", "3", "4", "@20"], id="rows-pushed-out-at-the-last-instant"),
-    pytest.param(f"{PAIRS} WINDOW 2 ROWS", ["1 2", "3 9", "4 8", "@20", "21"], id="rows-ahead-of-the-watermark-push-nothing-out-yet"),
+    pytest.param(f"{PAIRS} WINDOW 10 SECONDS", ["1", "@20", "15", "22", "23", "24"],
+        id="what-was-late-by-a-moment-stays-late"),
+    pytest.param(f"{PAIRS} WINDOW 3 ROWS", ["1 2", "5", "3 4", "6", "7"],
+        id="late-rows-push-nothing-out-of-a-window"),
+    pytest.param("SELECT v FROM A WINDOW 1 SECOND EVERY 10 SECONDS", ["3", "6", "8", "21"],
+        id="what-EVERY-has-not-told-yet-is-kept"),
+    pytest.param("SELECT v FROM A WINDOW 5 SECONDS EMIT CHANGES", ["1", "6", "7", "13"],
+        id="removals-at-the-last-instant-are-to-come"),
+    pytest.param("SELECT v FROM A WINDOW 2 ROWS EMIT CHANGES", ["1", "2 3", "3", "4", "@20"],
+        id="rows-pushed-out-at-the-last-instant"),
+    pytest.param(f"{PAIRS} WINDOW 2 ROWS", ["1 2", "3 9", "4 8", "@20", "21"],
+        id="rows-ahead-of-the-watermark-push-nothing-out-yet"),
 ]  # fmt: skip
 
 
@@ -46,8 +53,8 @@ def rows_at(seconds: list[int]) -> pa.Table:
     )
 
 
-def shares(program: Deployment, batches: list[str]) -> Iterator[PartitionBatch]:
-    packer = Packer(program, "A")
+def partition_batches(deployment: Deployment, batches: list[str]) -> Iterator[PartitionBatch]:
+    packer = Packer(deployment, "A")
     for number, batch in enumerate(batches):
         seconds = [int(word) for word in batch.split() if word[0] != "@"]
         moment = next((int(word[1:]) * SECOND for word in batch.split() if word[0] == "@"), None)
@@ -68,57 +75,65 @@ def texts(outputs: list[PartitionOutput]) -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize(("sql", "batches"), RUNS)
 @pytest.mark.parametrize("slack", [0, 5], ids=["in-order", "slack"])
-def test_a_partition_built_again_before_every_share_tells_the_same(
+def test_a_partition_rebuilt_before_every_batch_reports_the_same(
     sql: str, batches: list[str], slack: int
 ) -> None:
-    program = program_of(sql, slack * SECOND)
-    kept, unbroken = RecoverablePartition(program, 0), RecoverablePartition(program, 0)
+    deployment = program_of(sql, slack * SECOND)
+    kept, unbroken = RecoverablePartition(deployment, 0), RecoverablePartition(deployment, 0)
     store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
-    told = 0
-    for share in shares(program, batches):
-        kept = RecoverablePartition.rebuilt(program, 0, store.values())
-        applied = kept.apply(share)
-        store[share.batch] = (applied.note, applied.snapshot or share)
+    reported = 0
+    for partition_batch in partition_batches(deployment, batches):
+        kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
+        applied = kept.apply(partition_batch)
+        store[partition_batch.batch] = (applied.note, applied.snapshot or partition_batch)
         for gone in applied.gone:
             del store[gone]
-        expected = texts(unbroken.apply(share).outputs)
+        expected = texts(unbroken.apply(partition_batch).outputs)
         assert texts(applied.outputs) == expected
-        told += len(expected)
-    assert told, "the run has something to tell"
+        reported += len(expected)
+    assert reported, "the run has something to tell"
 
 
-def test_shares_that_no_window_reaches_are_let_go() -> None:
-    program = program_of("SELECT v FROM A WINDOW 2 SECONDS")
-    kept = RecoverablePartition(program, 0)
-    gone = [kept.apply(share).gone for share in shares(program, ["1", "2", "3", "4", "9"])]
+def test_partition_batches_outside_all_windows_are_released() -> None:
+    deployment = program_of("SELECT v FROM A WINDOW 2 SECONDS")
+    kept = RecoverablePartition(deployment, 0)
+    gone = [
+        kept.apply(partition_batch).gone
+        for partition_batch in partition_batches(deployment, ["1", "2", "3", "4", "9"])
+    ]
     assert gone == [[], [], [], [0], [1, 2, 3]]
 
 
-LAST = "SELECT a.v AS x, b.v AS y FROM A a [PARTITION BY k ROWS 3], A b [PARTITION BY k ROWS 1] WHERE a.k = b.k"
+LAST = (
+    "SELECT a.v AS x, b.v AS y FROM A a [PARTITION BY k ROWS 3], A b [PARTITION BY k ROWS 1] "
+    "WHERE a.k = b.k"
+)
 
 
 def kept_rows(store: dict[int, tuple[RetainedBatch, PartitionBatch]]) -> int:
     return sum(
-        len(from_blob(part.blob)) for _, share in store.values() for part in share.all_parts()
+        len(from_blob(part.blob))
+        for _, partition_batch in store.values()
+        for part in partition_batch.all_parts()
     )
 
 
 def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three partitions hold nine rows; ten thousand rows come, and never are more than a few times those held kept."""
+    """Three partitions hold nine rows; of ten thousand rows, at most a few times nine are kept."""
     monkeypatch.setattr(rebuilding, "FEW", 1_000)
-    program = program_of(LAST)
-    packer = Packer(program, "A")
-    kept = RecoverablePartition(program, 0)
+    deployment = program_of(LAST)
+    packer = Packer(deployment, "A")
+    kept = RecoverablePartition(deployment, 0)
     store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
     snapshots = 0
     for number in range(200):
         values = list(range(number * 50, number * 50 + 50))
         rows = rows_at(values).set_column(0, "k", pa.array([value % 3 for value in values]))
-        share = PartitionBatch(
+        partition_batch = PartitionBatch(
             number, 0, {"A": values[-1] * SECOND}, tuple(part for _, part in packer.pack(rows, 0))
         )
-        applied = kept.apply(share)
-        store[number] = (applied.note, applied.snapshot or share)
+        applied = kept.apply(partition_batch)
+        store[number] = (applied.note, applied.snapshot or partition_batch)
         for gone in applied.gone:
             del store[gone]
         snapshots += applied.snapshot is not None
@@ -126,7 +141,7 @@ def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatc
     assert snapshots > 1
     assert len(store) < 100
     assert (
-        RecoverablePartition.rebuilt(program, 0, store.values())
+        RecoverablePartition.rebuilt(deployment, 0, store.values())
         .apply(PartitionBatch(200, 0, {}, (), 10**12))
         .outputs
         == []
@@ -135,10 +150,10 @@ def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("where", ["", " AND a.v % 2 = 0"], ids=["all", "some-rows-only-count"])
 @pytest.mark.parametrize("change", ["added", "dropped"])
-def test_snapshots_go_with_queries_that_come_and_go(
+def test_snapshots_follow_added_and_dropped_queries(
     monkeypatch: pytest.MonkeyPatch, where: str, change: str
 ) -> None:
-    """A query that came later takes back no result that it never had, also when built again from a snapshot."""
+    """A later query retracts no result that it never emitted, even after a rebuild."""
     monkeypatch.setattr(rebuilding, "FEW", -(10**6))
     monkeypatch.setattr(stream_log, "_FEW", 0)
     first, second = (DeployedQuery(name, f"{LAST}{where} EMIT CHANGES", {}) for name in ("p", "q"))
@@ -146,22 +161,24 @@ def test_snapshots_go_with_queries_that_come_and_go(
     changes = (
         (QueryChange(3, added=second),) if change == "added" else (QueryChange(3, dropped="q"),)
     )
-    program = Deployment(stream, {}, (first,) if change == "added" else (first, second), changes, 1)
-    unbroken = RecoverablePartition(program, 0)
+    deployment = Deployment(
+        stream, {}, (first,) if change == "added" else (first, second), changes, 1
+    )
+    unbroken = RecoverablePartition(deployment, 0)
     store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
-    for drawn in shares(program, ["1 2", "3", "4 5", "6", "7", "8 9 10", "@20", "21", "22"]):
-        share = replace(drawn, epoch=program.epoch(drawn.batch))
-        kept = RecoverablePartition.rebuilt(program, 0, store.values())
-        applied = kept.apply(share)
+    for drawn in partition_batches(
+        deployment, ["1 2", "3", "4 5", "6", "7", "8 9 10", "@20", "21", "22"]
+    ):
+        partition_batch = replace(drawn, epoch=deployment.epoch(drawn.batch))
+        kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
+        applied = kept.apply(partition_batch)
         assert applied.snapshot is not None
-        store = {share.batch: (applied.note, applied.snapshot)}
-        assert texts(applied.outputs) == texts(unbroken.apply(share).outputs)
+        store = {partition_batch.batch: (applied.note, applied.snapshot)}
+        assert texts(applied.outputs) == texts(unbroken.apply(partition_batch).outputs)
 
 
-def test_rows_without_a_time_or_with_one_out_of_range_are_told_of_as_late_and_disturb_nothing() -> (
-    None
-):
-    program = program_of("SELECT v FROM A WINDOW 10 SECONDS")
+def test_rows_without_a_valid_time_are_reported_as_late_and_disturb_nothing() -> None:
+    deployment = program_of("SELECT v FROM A WINDOW 10 SECONDS")
     rows = pa.table(
         [
             pa.array([1, 1, 1]),
@@ -170,9 +187,9 @@ def test_rows_without_a_time_or_with_one_out_of_range_are_told_of_as_late_and_di
         ],
         schema=SCHEMA,
     )
-    packer = Packer(program, "A")
+    packer = Packer(deployment, "A")
     assert packer.newest(rows) == 3 * SECOND
-    kept = RecoverablePartition(program, 0)
+    kept = RecoverablePartition(deployment, 0)
     applied = kept.apply(
         PartitionBatch(
             0, 0, {"A": 3 * SECOND}, tuple(part for _, part in packer.pack(rows, 0)), 4 * SECOND

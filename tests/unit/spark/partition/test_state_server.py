@@ -32,7 +32,8 @@ from muntin.spark.partition.server_files import idle_keys
 from muntin.spark.partition.state_client import Request, StateClient, StateServerError
 from muntin.testing.processes import kill, residents, wait_gone
 from tests.unit.spark.exchange.test_frames import Trap
-from tests.unit.spark.partition.test_recovery import PAIRS, program_of, shares, texts
+from tests.unit.spark.partition.test_recovery import PAIRS, program_of, texts
+from tests.unit.spark.partition.test_recovery import partition_batches as shares
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:subprocess .* is still running:ResourceWarning"
