@@ -20,10 +20,10 @@ class BatchMap:
     """A stand-in for Spark's map of partition batches by batch."""
 
     def __init__(self, partition_batches: dict[int, bytes]) -> None:
-        self._shares = partition_batches
+        self._batches = partition_batches
 
     def getValue(self, key: tuple[int]) -> tuple[bytes] | None:  # noqa: N802 (Spark's)
-        return (self._shares[key[0]],) if key[0] in self._shares else None
+        return (self._batches[key[0]],) if key[0] in self._batches else None
 
 
 def reported(partition_batches: dict[int, bytes], kept: int) -> list[bytes]:
@@ -61,5 +61,5 @@ def test_the_process_that_requests_states_imports_no_engine() -> None:
     ).stdout
     assert found == (
         "['muntin.errors', 'muntin.model', 'muntin.model.printable', 'muntin.spark', "
-        "'muntin.spark.partition.processor']\n"
+        "'muntin.spark.partition', 'muntin.spark.partition.processor']\n"
     )
