@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from math import floor
 
 from muntin.model.settings import ProbeChoice
-from muntin.model.window import TimeWindow
+from muntin.model.window import TimeWindow, window_size
 from muntin.operators.join.probe_limiter import Budgets, CycleSample
-from muntin.plan.join import TreeStep, JoinPlan
-from muntin.planner.sharing_groups import window_size
+from muntin.plan.join import JoinPlan, TreeStep
 
 Row = tuple[int, int]
 """Time and key."""
