@@ -23,7 +23,7 @@ from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryCha
 from muntin.spark.exchange.deployment_file import StoredDeployment, encode_deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.partition.partition_clock import PartitionClock
-from muntin.spark.partition.recovery import recalled, remembered
+from muntin.spark.partition.recovery import decode_retained, encode_retained
 from muntin.spark.partition.retained_batches import RetainedBatch
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
@@ -173,7 +173,7 @@ def test_deployments_survive_a_round_trip(run: str, deployment: Deployment) -> N
 def test_partition_batches_survive_a_round_trip_with_their_notes(
     note: RetainedBatch, partition_batch: PartitionBatch
 ) -> None:
-    assert same(recalled(remembered(note, partition_batch)), (note, partition_batch))
+    assert same(decode_retained(encode_retained(note, partition_batch)), (note, partition_batch))
 
 
 @given(ENTRIES)
@@ -185,12 +185,12 @@ def test_entries_of_global_stages_survive_a_round_trip(entry: Entry) -> None:
 def test_a_changed_byte_or_a_missing_tail_is_always_detected(
     note: RetainedBatch, partition_batch: PartitionBatch, data: st.DataObject
 ) -> None:
-    frame = remembered(note, partition_batch)
+    frame = encode_retained(note, partition_batch)
     at = data.draw(st.integers(0, len(frame) - 1))
     flip = data.draw(st.integers(1, 255))
     for broken in (frame[:at] + bytes([frame[at] ^ flip]) + frame[at + 1 :], frame[:at]):
         with pytest.raises(CheckpointError):
-            recalled(broken)
+            decode_retained(broken)
 
 
 JSON = st.recursive(

@@ -15,7 +15,7 @@ from muntin.model.catalog import Stream
 from muntin.operators.consolidate import consolidate
 from muntin.plan.query import Emit
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.messages import Output, Part, PartitionBatch, from_blob, to_blob
+from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput, from_blob, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery as rebuilding
 from muntin.spark.partition.partition import RESULTS
@@ -168,7 +168,7 @@ def test_snapshots_of_partitioned_windows_change_nothing_and_bound_what_is_kept(
         assert applied.snapshot is None or rows == kept.rows()
 
 
-def reported(outputs: list[Output]) -> list[tuple[str, str, list[str]]]:
+def reported(outputs: list[PartitionOutput]) -> list[tuple[str, str, list[str]]]:
     """Return the contents of outputs with their rows in any order."""
     return [
         (output.kind, output.name, sorted(map(str, rows_of(output.table)))) for output in outputs

@@ -20,7 +20,7 @@ from muntin.plan.query import Emit, Query
 from muntin.spark.driver import global_stage
 from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.messages import Output, Part, PartitionBatch, to_blob
+from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery
 from muntin.spark.partition.recovery import RecoverablePartition
@@ -70,7 +70,7 @@ class Run:
 
         With ``twice`` the driver fails before the batch is complete, and it is repeated.
         """
-        outputs: list[Output] = []
+        outputs: list[PartitionOutput] = []
         for partition, partition_batch, store in zip(
             self._partitions, partition_batches, self._stores, strict=True
         ):
@@ -82,12 +82,12 @@ class Run:
         results = self._deliver(partition_batches[0].batch, outputs)
         return self._deliver(partition_batches[0].batch, outputs) if twice else results
 
-    def _deliver(self, batch: int, outputs: Sequence[Output]) -> pa.Table:
+    def _deliver(self, batch: int, outputs: Sequence[PartitionOutput]) -> pa.Table:
         places = self._stages.begin(self.program, self.placed, batch)
         return self._stages.result(places["q"], self.placed[0], batch, partial(tables_of, outputs))
 
 
-def tables_of(outputs: Sequence[Output], kind: str, name: str) -> list[pa.Table]:
+def tables_of(outputs: Sequence[PartitionOutput], kind: str, name: str) -> list[pa.Table]:
     return [output.table for output in outputs if (output.kind, output.name) == (kind, name)]
 
 

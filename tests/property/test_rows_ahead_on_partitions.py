@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from muntin.model.catalog import Stream
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.messages import Output, Part, PartitionBatch
+from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE, RESULTS
 from muntin.spark.partition.recovery import RecoverablePartition
@@ -125,7 +125,7 @@ def partition_batches(
 
 def run(
     deployment: Deployment, batches: Sequence[Batch], tasks: int, restarts: set[int]
-) -> list[Output]:
+) -> list[PartitionOutput]:
     """Return all outputs of all partitions, which are rebuilt before some batches."""
     running = [RecoverablePartition(deployment, number) for number in range(deployment.partitions)]
     stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [
@@ -149,7 +149,7 @@ def run(
     return outputs
 
 
-def reported(outputs: Sequence[Output], kind: str) -> list[tuple[str, str]]:
+def reported(outputs: Sequence[PartitionOutput], kind: str) -> list[tuple[str, str]]:
     return sorted(
         (output.name, str(row))
         for output in outputs

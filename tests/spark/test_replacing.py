@@ -144,7 +144,7 @@ def test_a_query_added_again_while_the_engine_runs_needs_a_new_folder(
         engine.settle()
         engine.drop("q")
         for sql, name, fact in (
-            (NARROW, "q", "from before it was registered anew"),
+            (NARROW, "q", "from before it was registered again"),
             (WIDE, "q", "from before"),
             (WIDE, "r", "of query q"),
         ):

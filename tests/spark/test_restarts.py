@@ -103,7 +103,7 @@ def test_an_unreadable_deployment_is_refused_by_name_and_nothing_is_changed(
     file.unlink()
     (tmp_path / "checkpoint" / "spark" / "commits").mkdir(parents=True)
     (tmp_path / "checkpoint" / "spark" / "commits" / "0").touch()
-    with pytest.raises(CheckpointError, match="Spark's files but not our program"):
+    with pytest.raises(CheckpointError, match="Spark's files but no deployment"):
         engine_over(spark, folders, {"values": VALUES}).process_available()
 
 

@@ -229,7 +229,7 @@ def test_blocking_and_failing_subscribers_are_isolated_and_reported(
     said = [record.getMessage() for record in caplog.records]
     assert sum("is too slow: results are left out for it" in line for line in said) == 1
     assert [line for line in said if "failed" in line] == [
-        f"a subscriber of query pairs failed in batch {n}; the run goes on" for n in range(4)
+        f"a subscriber of query pairs failed in batch {n}; the run continues" for n in range(4)
     ]
 
 

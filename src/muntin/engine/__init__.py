@@ -1,4 +1,4 @@
 """Muntin in process: streams pushed by the user, standing queries, results polled or subscribed to.
 
-Turns plans into running operators and moves time. Imports everything below it.
+FairLock plans into running operators and moves time. Imports everything below it.
 """

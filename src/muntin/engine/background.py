@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from weakref import WeakSet
 
 from muntin.engine.executor import Executor
-from muntin.engine.fair_lock import Turns
+from muntin.engine.fair_lock import FairLock
 from muntin.engine.query_registry import QueryRegistry
 from muntin.errors import CatalogError
 from muntin.operators.join.schedule import TurnPace
@@ -34,18 +34,18 @@ def _abandon_all() -> None:
 class Live:
     """The background part of an engine; only ``stop`` and ``settle`` run without the lock.
 
-    Nothing in it refers to the engine: an engine that nobody holds is released at once, with its
-    connections to DuckDB, which complains of late ones.
+    Nothing in it refers to the engine: an engine without references is released at once, with its
+    connections to DuckDB, which warns about late ones.
     """
 
     def __init__(
         self,
-        turns: Turns,
+        lock: FairLock,
         dataflow: Dataflow,
         registry: QueryRegistry,
         suspend: Callable[[], None],
     ) -> None:
-        self._turns = turns
+        self._lock = lock
         self._dataflow = dataflow
         self._registry = registry
         self._deliveries = registry.deliveries
@@ -57,24 +57,27 @@ class Live:
         """Work in a thread from now on."""
         if self._executor is not None:
             raise CatalogError("the engine is running", hint="Stop it first")
-        self._be_live(live=True)
-        self._executor = Executor(self._work, self._turns)
+        self._set_live(live=True)
+        self._executor = Executor(self._work, self._lock)
         self._executor.wake()
         _running.add(self)
 
     def stop(self, timeout: float) -> bool:
-        """Finish, and end the thread; whether there was one. Raises what had ended it before."""
-        with self._turns:
+        """Finish and end the thread; return whether there was one.
+
+        Raises the failure that ended it before, if there was one.
+        """
+        with self._lock:
             executor = self._executor
             if executor is None:
                 return False
             if executor.failure is None:
                 self.finish()
-            self._be_live(live=False)
+            self._set_live(live=False)
             executor.end()
             self._executor = None
         executor.stop()
-        self._deliveries.rest(timeout)
+        self._deliveries.end_threads(timeout)
         if executor.failure is not None:
             raise executor.failure
         return True
@@ -83,10 +86,10 @@ class Live:
         """End the thread whatever is left to do: the process ends."""
         if self._executor is not None:
             self._executor.stop()
-            self._deliveries.rest(_PATIENCE)
+            self._deliveries.end_threads(_PATIENCE)
 
     def settle(self, timeout: float | None) -> bool:
-        """Wait until nothing is left to do and all subscribers were called, at most so long; whether that is so."""
+        """Wait until all work is done and all results are delivered; return whether that is so."""
         executor = self._executor
         until = time.monotonic() + (threading.TIMEOUT_MAX if timeout is None else timeout)
         if executor is not None:
@@ -118,7 +121,7 @@ class Live:
     def _has_failed(self) -> bool:
         return any(group.guard.failed for group in self._dataflow.groups)
 
-    def _be_live(self, *, live: bool) -> None:
+    def _set_live(self, *, live: bool) -> None:
         self._deliveries.live = live
         self._dataflow.set_live(live=live)
 

@@ -1,7 +1,8 @@
-"""What can be wrong with the formats, options and paths of a declaration, found before anything runs.
+"""Check the formats, options and paths of declarations before anything runs.
 
-Each function yields every mistake it finds; engines raise the first, ``muntin check`` reports them all.
-Nothing here needs Spark. Options of formats that only a package knows are left to that package.
+Each function yields every mistake it finds; engines raise the first, ``muntin check`` reports them
+all. Nothing here needs Spark. Options of formats that are defined by other packages are not
+checked.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def _lower(options: Options) -> dict[str, str]:
 def stream_mistakes(
     stream: Stream, allowed: AllowedPaths | None, *, connected: bool
 ) -> Iterator[InputError]:
-    """Yield the mistakes of a stream; ``connected``: whether it will be read from its source.
+    """Yield the mistakes of a stream; a ``connected`` one will be read from its source.
 
-    A stream whose rows are pushed may name a source that is not there: the same script then runs on
-    Spark as well.
+    A stream whose rows are pushed may name a source that does not exist: the same script then
+    runs on Spark as well.
     """
     what, options = f"stream {stream.name}", _lower(stream.options)
     kind = options.get("format")
@@ -102,13 +103,17 @@ def without_source(stream: Stream) -> InputError:
     """Return the error for a stream that Spark cannot read because it names no source."""
     return InputError(
         f"stream {stream.name} has no source",
-        hint="Declare it WITH (format = 'parquet', path = '...'), or pass a streaming DataFrame to engine.stream",
+        hint="Declare it WITH (format = 'parquet', path = '...'), "
+        "or pass a streaming DataFrame to engine.stream",
     )
 
 
 def _absent(what: str, path: str) -> Iterator[InputError]:
     local = local_path(path)
-    if local is not None and not _PATTERN & set(local) and not os.path.exists(local):  # noqa: PTH110 (a name too long is absent)
+    if local is None or _PATTERN & set(local):
+        return
+    # os.path.exists, unlike Path.exists, is False for a name that is too long.
+    if not os.path.exists(local):  # noqa: PTH110
         yield InputError(
             f"{what} reads {path!r}, where there is nothing",
             hint="Check the path; make the folder first",
@@ -162,21 +167,21 @@ SINK_OPTIONS = ("sink", "format", "path")
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """What the WITH of a query says about its sink; ``kind`` is None where it names none."""
+    """The options of a query that describe its sink; ``kind`` is None if there is none."""
 
     kind: str | None
     path: str | None
 
     @classmethod
     def of(cls, options: Options) -> SinkOptions:
-        """Read them from the options of a query."""
+        """Return the sink options among the options of a query."""
         given = _lower(options)
         kind = given.get("sink", given.get("format"))
         return cls(None if kind is None else kind.lower(), given.get("path"))
 
     @property
     def folder(self) -> str | None:
-        """The local folder that files of results go to, links resolved; None for any other sink."""
+        """The local folder of result files, with links resolved; None for any other sink."""
         local = (
             local_path(self.path) if self.path is not None and self.kind in FILE_FORMATS else None
         )
@@ -186,7 +191,7 @@ class SinkOptions:
 def sink_mistakes(
     query: Query, allowed: AllowedPaths | None, *, connected: bool
 ) -> Iterator[MuntinError]:
-    """Yield the mistakes of the sink in the WITH of a query; ``connected``: whether it will be written to."""
+    """Yield the mistakes in the sink options of a query; a ``connected`` sink will be written."""
     given, sink = _lower(query.options), SinkOptions.of(query.options)
     what = f"the sink of query {query.name}"
     if "sink" in given and "format" in given:
@@ -228,7 +233,7 @@ def sink_mistakes(
 
 
 def sink_format_mistake(query: str, kind: str, option: str = "") -> SettingError | None:
-    """Return what is wrong with the name of a sink's format, if anything is."""
+    """Return the mistake in the name of a sink's format, if there is one."""
     if is_foreign(kind) or kind in SINKS:
         return None
     what = f"the sink of query {query}"
@@ -239,19 +244,23 @@ def sink_format_mistake(query: str, kind: str, option: str = "") -> SettingError
             option=option,
         )
     hint = did_you_mean(kind, [*SINKS, *EXTERNAL, "memory"])
-    rest = f"Sinks are memory, console and the formats {_listed(SPARK_OPTIONS)}; for another, pass a function as sink"
+    rest = (
+        f"Sinks are memory, console and the formats {_listed(SPARK_OPTIONS)}; "
+        "for another, pass a function as sink"
+    )
     return SettingError(f"{what} has the unknown format {kind!r}", hint=hint or rest, option=option)
 
 
 def sink_option_mistakes(
     query: str, kind: str, options: Mapping[str, str], *, local: bool
 ) -> Iterator[SettingError]:
-    """Yield a mistake for each option, given in Python, that a sink does not know or has no use for."""
+    """Yield a mistake for each option, given in Python, that a sink does not have or ignores."""
     for name in options:
         if local and kind in OWN_FILES and name.lower() not in {"path", "mode"}:
             yield SettingError(
                 f"the option {name!r} has no effect in the {kind} sink of query {query}",
-                hint="Local files of results have no options; leave it out, or pass a function as sink",
+                hint="Local files of results have no options; "
+                "leave it out, or pass a function as sink",
                 option=name,
             )
         elif kind in SINKS and name.lower() not in SINKS[kind]:
@@ -265,7 +274,7 @@ def sink_option_mistakes(
 
 
 def column_mistakes(kind: str, schema: pa.Schema) -> Iterator[SettingError]:
-    """Yield a mistake for each column of results that a format of files cannot hold; json holds all."""
+    """Yield a mistake for each column of results that a file format cannot hold; json holds all."""
     for field in schema:
         empty = pa.schema([field]).empty_table()
         try:
@@ -281,9 +290,9 @@ def column_mistakes(kind: str, schema: pa.Schema) -> Iterator[SettingError]:
 
 
 def folder_mistakes(query: str, folder: str) -> Iterator[SettingError]:
-    """Yield a mistake if files cannot be written to a local folder that is there or still to be made."""
+    """Yield a mistake if files cannot be written to a local folder, existing or not."""
     try:
-        os.stat(folder)  # noqa: PTH116 (only what it raises counts)
+        os.stat(folder)  # noqa: PTH116 (only its errors matter)
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:
@@ -294,11 +303,12 @@ def folder_mistakes(query: str, folder: str) -> Iterator[SettingError]:
         )
         return
     there = Path(folder)
-    while not os.path.exists(there) and there != there.parent:  # noqa: PTH110 (a name too long is absent)
+    while not os.path.exists(there) and there != there.parent:  # noqa: PTH110
         there = there.parent
     if not there.is_dir():
         yield SettingError(
-            f"the sink of query {query} cannot make the folder {folder!r}: {str(there)!r} is a file",
+            f"the sink of query {query} cannot make the folder {folder!r}: "
+            f"{str(there)!r} is a file",
             hint="Give another path",
             option="path",
         )
@@ -310,7 +320,7 @@ def folder_mistakes(query: str, folder: str) -> Iterator[SettingError]:
         )
 
 
-# -- what they share -------------------------------------------------------------------------------
+# -- common parts -------------------------------------------------------------------------------
 
 
 def _listed(formats: Mapping[str, object]) -> str:
@@ -362,7 +372,7 @@ def _confinement_mistakes(  # noqa: PLR0913 (two of them by name)
     patterns: bool = True,
     option: str = "format",
 ) -> Iterator[InputError]:
-    """Yield a mistake for each way out of the allowed folders."""
+    """Yield a mistake for each option that reaches outside the allowed folders."""
     if allowed is None:
         return
     if kind.lower() not in CONFINED:
@@ -381,7 +391,13 @@ def _confinement_mistakes(  # noqa: PLR0913 (two of them by name)
 
 
 def confined(options: Options, allowed: AllowedPaths | None, *, patterns: bool) -> Options:
-    """Return the options with every path resolved; raise InputError if one leads out of the allowed folders."""
+    """Return the options with every path resolved.
+
+    Raises
+    ------
+    InputError
+        When a path leads out of the allowed folders.
+    """
     if allowed is None:
         return options
     return tuple(

@@ -1,4 +1,7 @@
-"""What users declare, and the rules for it: the same in process, on Spark, and where a script is only checked."""
+"""The declarations of users and their rules, which are the same in process and on Spark.
+
+``muntin check`` applies the same rules.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from muntin.plan.statement import (
     Statement,
 )
 from muntin.planner.draft import Knowledge
-from muntin.runtime.registration import AnyPlan, plan_checked
+from muntin.runtime.planned_query import AnyPlan, plan_checked
 from muntin.sql.script import read_query, read_script
 
 Handle = TypeVar("Handle")
@@ -38,10 +41,11 @@ Handle = TypeVar("Handle")
 
 @dataclass
 class Declarations:
-    """Streams, tables, queries and settings; names go without regard to case, and no two things have the same.
+    """Streams, tables, queries and settings, under unique names without regard to case.
 
-    ``allowed`` are the folders that scripts are confined to. ``connected`` says whether streams are read from
-    their sources and results written to their sinks, as on Spark; otherwise rows are pushed and polled.
+    ``allowed`` are the folders that scripts are confined to. If ``connected``, streams are read
+    from their sources and results written to their sinks, as on Spark; otherwise rows are pushed
+    and results polled.
     """
 
     catalog: Catalog = field(default_factory=Catalog)
@@ -51,11 +55,11 @@ class Declarations:
     connected: bool = False
 
     def set(self, name: str, value: object) -> None:
-        """Change a setting of the queries to come."""
+        """Change a setting of queries that are added later."""
         self.settings = self.settings.having(name, value)
 
     def read(self, sql: str, name: str | None) -> Query:
-        """A query, bound; without a name it gets the next free one of q1, q2, ..."""
+        """Return a bound query; without a name it gets the next free one of q1, q2, ..."""
         if name is None:
             names = (f"q{number}" for number in count(1))
             name = next(
@@ -67,7 +71,7 @@ class Declarations:
         return read_query(sql, name, self.catalog)
 
     def knowledge(self) -> Knowledge:
-        """What is known of the streams before any row has come."""
+        """Return what is known of the streams before any row has come."""
         return Knowledge(declared=known_statistics(self.catalog))
 
     def planned(self, query: Query) -> tuple[Settings, AnyPlan]:
@@ -84,7 +88,7 @@ class Declarations:
         return self.settings.of_query(query.options, SINK_OPTIONS)
 
     def add_query(self, query: Query) -> None:
-        """Take a query."""
+        """Add a query."""
         self.queries[query.name.casefold()] = query
 
     def check_free(self, name: str) -> None:
@@ -95,7 +99,7 @@ class Declarations:
             )
 
     def query_mistakes(self, query: Query) -> Iterator[MuntinError]:
-        """Yield what is wrong with the options of a query: its settings and its sink."""
+        """Yield the mistakes in the options of a query: its settings and its sink."""
         for option in query.options:
             try:
                 self.settings.of_query((option,), SINK_OPTIONS)
@@ -107,7 +111,7 @@ class Declarations:
             if SinkOptions.of(other.options).folder == folder:
                 yield SettingError(
                     f"{folder} is where query {other.name} writes to",
-                    hint="Give every query a folder of its own",
+                    hint="Give every query a separate folder",
                     option="path",
                 )
 
@@ -117,7 +121,7 @@ class Declarations:
             raise mistake
 
     def stream_mistakes(self, stream: Stream) -> Iterator[MuntinError]:
-        """Yield what is wrong with the options of a stream."""
+        """Yield the mistakes in the options of a stream."""
         try:
             declared_statistics(stream.options)  # now, not when a query needs them
         except InputError as error:
@@ -132,19 +136,19 @@ class Declarations:
             raise without_source(stream)
 
     def add_stream(self, stream: Stream) -> Stream:
-        """Take a stream; it then knows its place among all."""
+        """Add a stream, numbered in the order of declaration."""
         self.check_free(stream.name)
         added = self.catalog.add(stream)
         assert isinstance(added, Stream), "a stream was added"
         return added
 
     def add_table(self, table: Table) -> None:
-        """Take a table."""
+        """Add a table."""
         self.check_free(table.name)
         self.catalog.add(table)
 
     def drop_query(self, name: str, *, if_exists: bool = False) -> Query | None:
-        """Let go of a query; None if there is none and need not be."""
+        """Remove a query and return it; None if it is missing and may be."""
         check_name(name, "the name of a query")
         if name.casefold() not in self.queries:
             if if_exists:
@@ -153,7 +157,7 @@ class Declarations:
         return self.queries.pop(name.casefold())
 
     def unknown_query(self, name: str) -> CatalogError:
-        """What to say where there is no query of a name."""
+        """Return the error for a name without a query."""
         known = ", ".join(query.name for query in self.queries.values())
         return CatalogError(
             f"there is no query {name!r}", hint=f"There are {known or 'no queries'}"
@@ -162,7 +166,7 @@ class Declarations:
     def drop_relation(
         self, kind: str, name: str, *, if_exists: bool = False
     ) -> Stream | Table | None:
-        """Let go of a stream or table that no query reads; None if there is none and need not be."""
+        """Remove a stream or table that no query reads; None if that is missing and may be."""
         relation = self.catalog.find(name)
         if relation is None or isinstance(relation, Stream) != (kind == "stream"):
             if if_exists:
@@ -184,7 +188,7 @@ class Declarations:
 
 @dataclass(frozen=True)
 class Actions(Generic[Handle]):
-    """What an engine does with statements."""
+    """The actions of an engine on statements."""
 
     add_stream: Callable[[Stream], object]
     add_table: Callable[[Table], object]
@@ -193,9 +197,9 @@ class Actions(Generic[Handle]):
 
 
 def run_script(script: str, declared: Declarations, actions: Actions[Handle]) -> list[Handle]:
-    """Run the statements of a script in order, and return what came of its queries.
+    """Run the statements of a script in order, and return the results of its queries.
 
-    The first error ends it and says where it is; the statements before it stay in force.
+    The first error ends it and has its place in the script; the statements before it stay in force.
     """
     handles = []
     for statement in read_script(script, declared.catalog):
@@ -218,7 +222,7 @@ def run_script(script: str, declared: Declarations, actions: Actions[Handle]) ->
 
 
 def located(error: MuntinError, statement: Statement) -> SqlError:
-    """Return an error with its place in the script: that of the option to blame, or of the statement."""
+    """Return an error with its place in the script: the faulty option, or the statement."""
     if isinstance(error, SqlError):
         return error
     places = {} if isinstance(statement, DropStatement | Set) else statement.options

@@ -1,4 +1,8 @@
-"""Who gets the results of an engine: subscribers, called after the work in the thread that pushed, or live, each in a thread of its own."""
+"""The delivery of results to subscribers.
+
+They are called after the work in the thread that pushed or, while the engine runs in the
+background, each in a separate thread.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,18 @@ from collections import deque
 
 import pyarrow as pa
 
-from muntin.engine.fair_lock import Turns
+from muntin.engine.fair_lock import FairLock
 from muntin.engine.interrupts import Held, call_user, is_interrupted
 from muntin.engine.subscription import Subscription
 from muntin.errors import InputError, SubscriberError
 
 
 class Deliveries:
-    """The subscribers of all queries of an engine; ``live`` while it runs by itself."""
+    """The subscribers of all queries of an engine; ``live`` while it runs in the background."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, lock: FairLock) -> None:
         self.live = False
-        self._turns = turns
+        self._lock = lock
         self._of: dict[str, list[Subscription]] = {}
         self._waiting: deque[tuple[Subscription, pa.RecordBatch]] = deque()
         self._delivering = False
@@ -36,21 +40,21 @@ class Deliveries:
                 hint="Give a number of bytes of at least 1",
             )
         subscription = Subscription(query, callback, buffer, self._remove)
-        with self._turns:
+        with self._lock:
             self._of.setdefault(query.casefold(), []).append(subscription)
         return subscription
 
     def _remove(self, subscription: Subscription) -> None:
-        with self._turns:
+        with self._lock:
             left = [other for other in self.of(subscription.query) if other is not subscription]
             self._of[subscription.query.casefold()] = left
 
     def of(self, query: str) -> list[Subscription]:
-        """The subscribers of a query."""
+        """Return the subscribers of a query."""
         return self._of.get(query.casefold(), [])
 
     def forget(self, query: str) -> None:
-        """Let go of the subscribers of a query that is dropped."""
+        """Remove the subscribers of a query that is dropped."""
         self._of.pop(query.casefold(), None)
 
     def hand(self, query: str, results: pa.Table) -> None:
@@ -65,8 +69,8 @@ class Deliveries:
     def deliver(self) -> None:
         """Call subscribers outside the lock and in order.
 
-        Whoever is delivering already, this thread further up or another one, also delivers what was added now: so a
-        subscriber may push, and batches never overtake each other.
+        If a delivery is under way, in this thread further up or in another one, it also delivers
+        the results added now: so a subscriber may push, and batches never overtake each other.
 
         After Ctrl-C, subscribers that were not called yet are called by the next delivery.
         """
@@ -74,7 +78,7 @@ class Deliveries:
             return  # what other threads have added, they deliver
         failures: list[tuple[str, Exception]] = []
         with Held():
-            with self._turns:
+            with self._lock:
                 if self._delivering:
                     return
                 self._delivering = True
@@ -83,7 +87,7 @@ class Deliveries:
                     subscription, batch = delivery
                     try:
                         call_user(subscription.callback, batch)
-                    except Exception as error:  # noqa: BLE001 (whatever a callback raises is reported, the others are still called)
+                    except Exception as error:  # noqa: BLE001 (reported below)
                         failures.append((subscription.query, error))
             except BaseException:
                 self._delivering = False
@@ -92,28 +96,28 @@ class Deliveries:
             name, failure = failures[0]
             raise SubscriberError(
                 f"a subscriber of query {name} failed: {type(failure).__name__}: {failure}",
-                hint="The results are still there for poll; the engine goes on",
+                hint="The results are still there for poll; the engine continues",
             ) from failure
 
     def _next(self) -> tuple[Subscription, pa.RecordBatch] | None:
-        with self._turns:
+        with self._lock:
             if self._waiting and not is_interrupted():
                 return self._waiting.popleft()
             self._delivering = False
             return None
 
     def drain(self, seconds: float) -> None:
-        """Wait until all were called with what waits for them, at most so long."""
+        """Wait until all waiting results are delivered, at most ``seconds``."""
         until = time.monotonic() + seconds
-        for subscription in self._everyone():
+        for subscription in self._all_subscriptions():
             subscription.drain(until)
 
-    def rest(self, seconds: float) -> None:
-        """Let the threads of subscribers end when they have nothing to do any more; wait for that at most so long."""
+    def end_threads(self, seconds: float) -> None:
+        """End the threads of subscribers once they are idle; wait at most ``seconds``."""
         until = time.monotonic() + seconds
-        for subscription in self._everyone():
-            subscription.rest(until - time.monotonic())
+        for subscription in self._all_subscriptions():
+            subscription.end_thread(until - time.monotonic())
 
-    def _everyone(self) -> list[Subscription]:
-        with self._turns:
+    def _all_subscriptions(self) -> list[Subscription]:
+        with self._lock:
             return [subscription for some in self._of.values() for subscription in some]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from muntin.engine.background import Live
 from muntin.engine.declarations import Declarations
-from muntin.engine.fair_lock import Turns
+from muntin.engine.fair_lock import FairLock
 from muntin.engine.input_rows import Rows, read_rows, read_table, read_times
 from muntin.engine.inspector import Inspector
 from muntin.engine.query_registry import QueryRegistry
@@ -79,7 +79,7 @@ class Engine:
         self._declared = Declarations(allowed=AllowedPaths.of(allowed_paths))
         for name, value in settings.items():
             self._declared.set(name, value)
-        self._lock = Turns()
+        self._lock = FairLock()
         self.dataflow = Dataflow()
         """The dataflow that the engine drives; to be read only, while nothing runs."""
         self._registry = QueryRegistry(self._lock, self.dataflow, self._declared)
@@ -161,7 +161,7 @@ class Engine:
     # -- rows and time -----------------------------------------------------------------------------
 
     def push(self, stream: str, rows: Rows) -> None:
-        """Take rows of a stream, all of them or, when one does not fit, none; process what is final.
+        """Take rows of a stream, all or, if one does not fit, none; process those that are final.
 
         Late rows (older than the watermark) are counted and kept, see :meth:`late`; so are rows
         further ahead of their stream than the setting ``max_advance`` allows.
@@ -240,7 +240,7 @@ class Engine:
             self._live.start()
 
     def stop(self, timeout: float = 60.0) -> None:
-        """Complete all work and end the background thread; wait ``timeout`` seconds for subscribers.
+        """Complete all work, end the background thread; wait ``timeout`` seconds for subscribers.
 
         Does nothing if there is no thread.
         """

@@ -1,4 +1,7 @@
-"""The thread that works for a running engine: short turns of work, between which rows come and users look."""
+"""The thread of an engine that runs in the background.
+
+It works in short turns, between which the engine takes rows and answers users.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,22 @@ import threading
 import time
 from collections.abc import Callable
 
-from muntin.engine.fair_lock import Turns
+from muntin.engine.fair_lock import FairLock
 from muntin.engine.interrupts import Held, wait_for
 
 _log = logging.getLogger("muntin")
 
 
 class Executor:
-    """Calls ``work`` as long as it says that something is left, and then again after every :meth:`wake`.
+    """Calls ``work`` until it returns False, and again after every :meth:`wake`.
 
-    ``work`` is called with ``turns`` held, and that is let go after each call, so others never wait longer than one of them.
+    ``work`` is called with ``lock`` held, which is released after each call, so other threads wait
+    for one call at most.
     """
 
-    def __init__(self, work: Callable[[], bool], turns: Turns) -> None:
+    def __init__(self, work: Callable[[], bool], lock: FairLock) -> None:
         self._work = work
-        self._turns = turns
+        self._lock = lock
         self._changed = threading.Condition()
         self._woken = False
         self._idle = False
@@ -31,25 +35,25 @@ class Executor:
         self._thread.start()
 
     def wake(self) -> None:
-        """Something is to be done."""
+        """Continue: there is work to do."""
         with Held(), self._changed:
             self._idle = False
             self._woken = True
             self._changed.notify_all()
 
     def wait(self, seconds: float | None) -> bool:
-        """Wait until nothing is left to do, at most so long; whether that is so."""
+        """Wait until nothing is left to do, at most ``seconds``; return whether that is so."""
         limit = threading.TIMEOUT_MAX if seconds is None else seconds
         return wait_for(self._changed, lambda: self._idle, time.monotonic() + limit)
 
     def end(self) -> None:
-        """Let the thread end after the turn that is being worked on, without waiting for it."""
+        """Make the thread end after the current turn, without waiting for it."""
         with Held(), self._changed:
             self._stopping = True
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """End after the turn that is being worked on; not from within one."""
+        """End the thread after the current turn; must not be called from within one."""
         self.end()
         self._thread.join()
 
@@ -57,14 +61,14 @@ class Executor:
         try:
             while not self._stopping:
                 self._woken = False
-                with self._turns:
+                with self._lock:
                     busy = self._work()
                     if not busy:
                         self._become_idle()
                 if not busy:
                     with self._changed:
                         self._changed.wait_for(lambda: self._woken or self._stopping)
-        except BaseException as error:  # noqa: BLE001 (whatever it is, whoever uses the engine next has to hear of it)
+        except BaseException as error:  # noqa: BLE001 (the next call raises it)
             _log.critical("the engine has stopped working", exc_info=error)
             self.failure = error
         finally:

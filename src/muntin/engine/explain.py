@@ -109,7 +109,7 @@ def _prediction(plan: JoinPlan, prediction: Prediction) -> Description:
     label = (
         f"order {', '.join(_aliases(query, order))}"
         if order
-        else "an order of its own for each origin"
+        else "a separate order for each origin"
     )
     facts = (*_predicted(query, order, prediction.cost, comparisons), work)
     return Description("prediction", label, facts, tuple(others), ("alternatives",))
@@ -199,7 +199,7 @@ def _order(plan: JoinPlan, origin: int) -> Description:
 
 
 def _way_up(plan: JoinPlan, tree: TreePlan, leaf: int) -> Description:
-    """Return the siblings that a new row and what it makes look into, up to the root."""
+    """Return the siblings that a new row and its partial matches probe, up to the root."""
     aliases = [source.alias for source in plan.query.sources]
     steps = []
     for climb in tree.climbs[leaf]:
@@ -274,7 +274,9 @@ def _further_checks(plan: JoinPlan, step: JoinStep) -> list[Check]:
 
 
 def _check(plan: JoinPlan, step: JoinStep, check: Check) -> str:
-    return f"{_code(plan, step.source, check.code)} {check.operator} {_code(plan, check.source, check.source_code)}"
+    own = _code(plan, step.source, check.code)
+    other = _code(plan, check.source, check.source_code)
+    return f"{own} {check.operator} {other}"
 
 
 def _code(plan: JoinPlan, source: int, code: int) -> str:
@@ -302,7 +304,8 @@ def _residuals(plan: JoinPlan) -> list[Description]:
     for residual in plan.residuals:
         repeated = residual.sql in again
         fact = Fact("hashed_keys", repeated)
-        label = f"then keep {_readable(query, residual)}{', hashed keys checked again' if repeated else ''}"
+        rechecked = ", hashed keys checked again" if repeated else ""
+        label = f"then keep {_readable(query, residual)}{rechecked}"
         nodes.append(
             Description("residuals[]", label, (Fact("condition", _readable(query, residual)), fact))
         )
@@ -310,8 +313,8 @@ def _residuals(plan: JoinPlan) -> list[Description]:
 
 
 def _measured(measured: Measured, prediction: Prediction | None, *, tree: bool) -> Description:
-    """Describe what was measured under this plan, beside the prediction."""
-    rate = measured.a_second("comparisons")
+    """Describe the measurements under this plan, beside the prediction."""
+    rate = measured.per_second("comparisons")
     facts = [
         Fact("since", format_instant(measured.since)),
         Fact("seconds", measured.seconds),
@@ -368,5 +371,5 @@ def _seconds(micros: int | None) -> float | None:
 
 
 def _number(value: float) -> str:
-    """Return a number with three digits that count, or all before the point."""
+    """Return a number with three significant digits, or all before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""What there is to tell of a join that is limited under overload."""
+"""The description of a join that is limited under overload."""
 
 from __future__ import annotations
 
@@ -57,11 +57,13 @@ def _decisions(overload: Overload) -> list[Description]:
     """Return the last decision."""
     nodes = []
     for last in list(overload.adapter.decisions)[-1:]:
-        told = {name: str(last[name]) for name in ("cycle", "decision", "reason")}
-        label = f"decided after cycle {told['cycle']}: {told['decision']}, since {told['reason']}"
+        texts = {name: str(last[name]) for name in ("cycle", "decision", "reason")}
+        label = (
+            f"decided after cycle {texts['cycle']}: {texts['decision']}, since {texts['reason']}"
+        )
         nodes.append(
             Description(
-                "decisions[]", label, tuple(Fact(name, text) for name, text in told.items())
+                "decisions[]", label, tuple(Fact(name, text) for name, text in texts.items())
             )
         )
     return nodes

@@ -1,6 +1,6 @@
 """The description of a plan tree.
 
-Its operators as a tree, and below them the joins as :mod:`muntin.engine.explain` tells of them.
+Its operators as a tree, and below them the joins as described by :mod:`muntin.engine.explain`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What an operator keeps, and whether it does so for other queries too."""
+class OperatorState:
+    """The number of entries that an operator holds, and whether other queries share it."""
 
     entries: int
     shared: bool
@@ -41,21 +41,21 @@ def describe_pipeline(plan: QueryPlan) -> Description:
 def describe_running_pipeline(
     running: RunningPipeline, why: Callable[[RunningQuery], str]
 ) -> Description:
-    """Return the plan of a running pipeline, with what its operators keep.
+    """Return the plan of a running pipeline, with the state of its operators.
 
-    ``why`` tells of its leaves why they share their joins or not.
+    ``why`` returns why a leaf shares its join or not.
     """
     plan = QueryPlan(running.query, tuple(leaf.plan for leaf in running.leaves))
     leaves = [describe_query(leaf, why(leaf)) for leaf in running.leaves]
-    kept = [
-        Kept(entries, shared)
+    held = [
+        OperatorState(entries, shared)
         for (_, entries, _), shared in zip(running.state(), running.shared(), strict=True)
     ]
-    return _described(plan, iter(leaves), iter(kept))
+    return _described(plan, iter(leaves), iter(held))
 
 
 def _described(
-    plan: QueryPlan, leaves: Iterator[Description], entries: Iterator[Kept]
+    plan: QueryPlan, leaves: Iterator[Description], entries: Iterator[OperatorState]
 ) -> Description:
     query = plan.query
     timing = f"every {format_interval(query.every)}" if query.every else "at every change"
@@ -69,16 +69,18 @@ def _described(
     )
 
 
-def _node(node: Node, leaves: Iterator[Description], entries: Iterator[Kept]) -> Description:
+def _node(
+    node: Node, leaves: Iterator[Description], entries: Iterator[OperatorState]
+) -> Description:
     """Describe an operator and its inputs; ``leaves`` and ``entries`` have the inputs first."""
     inputs = tuple(_node(child, leaves, entries) for child in node.inputs)
     if node.is_leaf:
         return replace(next(leaves), key="operators[]", label=f"{node.label} below")
     facts = (Fact("operator", type(node).__name__), *node.facts)
-    kept = None if node.is_table else next(entries, None)
-    if kept is not None:
-        facts += (Fact("entries", kept.entries, f"{kept.entries:,} entries kept"),)
-        if kept.shared:
+    held = None if node.is_table else next(entries, None)
+    if held is not None:
+        facts += (Fact("entries", held.entries, f"{held.entries:,} entries kept"),)
+        if held.shared:
             facts += (Fact("shared", True, "run once for all queries that have it"),)
     return Description("operators[]", node.label, facts, inputs, ("operators",))
 

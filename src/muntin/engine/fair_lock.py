@@ -1,4 +1,4 @@
-"""A lock whose holders take turns: whoever waits for it gets it before the one who had it last gets it again."""
+"""A fair lock: a waiting thread gets it before the last holder gets it again."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from muntin.engine import interrupts
 from muntin.errors import RunError
 
 
-class Turns:
-    """A lock that a thread may take several times, as ``with turns:``.
+class FairLock:
+    """A lock that a thread may take several times, as ``with lock:``.
 
-    A thread that works in many short pieces would take an ordinary lock again before any other thread wakes up. Here everybody first
-    takes the gate and keeps it until it has the lock; so the worker waits at the gate while another one waits for the lock.
+    A thread that works in many short turns would take an ordinary lock again before any other
+    thread wakes up. Here each thread first takes the gate and keeps it until it has the lock; so
+    the worker waits at the gate while another thread waits for the lock.
 
     Ctrl-C is held back while the main thread has the lock (:mod:`muntin.engine.interrupts`): the
-    work is completed, the lock is let go, and then KeyboardInterrupt is raised.
+    work is completed, the lock is released, and then KeyboardInterrupt is raised.
     """
 
     def __init__(self) -> None:
@@ -39,7 +40,8 @@ class Turns:
                 self._release()
                 raise RunError(
                     "the engine was interrupted in the middle of its work",
-                    hint="Make a new engine. A single Ctrl-C lets a call finish before it is raised",
+                    hint="Make a new engine. "
+                    "A single Ctrl-C lets a call finish before it is raised",
                 )
             interrupts.mark_held(self)
         self._depth += 1
@@ -75,4 +77,5 @@ class Turns:
             self._release()
 
 
-interrupts.protect(Turns.__enter__, Turns._acquire, Turns._release, Turns.__exit__)  # noqa: SLF001
+interrupts.protect(FairLock.__enter__, FairLock.__exit__)
+interrupts.protect(FairLock._acquire, FairLock._release)  # noqa: SLF001

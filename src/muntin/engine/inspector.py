@@ -1,4 +1,4 @@
-"""What an engine shows of its queries: plans as trees, and counts."""
+"""The plans and counts of an engine's queries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from muntin.engine.explain import describe_query
 from muntin.engine.explain_pipeline import describe_running_pipeline
-from muntin.engine.fair_lock import Turns
+from muntin.engine.fair_lock import FairLock
 from muntin.engine.query_registry import QueryEntry, QueryRegistry
 from muntin.model.clock import BEFORE_ALL, format_instant
 from muntin.plan.description import Description, draw, to_dict
@@ -25,7 +25,7 @@ def _instant(micros: int) -> str | None:
 class Inspector:
     """Reads plans and counts under the engine's lock."""
 
-    def __init__(self, lock: Turns, dataflow: Dataflow, registry: QueryRegistry) -> None:
+    def __init__(self, lock: FairLock, dataflow: Dataflow, registry: QueryRegistry) -> None:
         self._lock = lock
         self._dataflow = dataflow
         self._registry = registry
@@ -96,7 +96,7 @@ class Inspector:
             return self.entry_stats(self._registry.find(name))
 
     def entry_stats(self, entry: QueryEntry) -> dict[str, object]:
-        """Return the counts of a query, its watermark, its failure if it is suspended, and subscribers."""
+        """Return the counts, the watermark, the failure if any, and the subscribers of a query."""
         waiting = entry.rows_waiting()
         found: dict[str, Any]
         if entry.suspended is None:

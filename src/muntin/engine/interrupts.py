@@ -10,8 +10,8 @@ it either raises and changes nothing, or the new handler is in force when it ret
 listed in ``_PROTECTED`` do the bookkeeping; no interrupt is raised in their frames.
 
 A second Ctrl-C during a long section is raised at once. The locks that the main thread holds then
-guard half-finished work, so they are marked as broken, and :class:`muntin.engine.fair_lock.Turns`
-refuses further use.
+guard half-finished work, so they are marked as broken, and
+:class:`muntin.engine.fair_lock.FairLock` refuses further use.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SLICE = 0.05
 
 
 class Breakable(Protocol):
-    """A lock that learns when the work it guards was cut off."""
+    """A lock that is marked when the work it guards was cut off."""
 
     broken: bool
 
@@ -43,7 +43,7 @@ class _MainThread:
     def __init__(self) -> None:
         self.depth = 0
         self.open = False
-        """Whether users' code runs inside a section, where an interrupt is raised at once."""
+        """True while users' code runs inside a section, where an interrupt is raised at once."""
         self.previous: Handler | None = None
         self.caught: list[FrameType | None] = []
         self.held: list[Breakable] = []
@@ -75,12 +75,12 @@ def _is_main() -> bool:
 
 
 def hold() -> bool:
-    """Begin a section; what :func:`release` must be called with at its end."""
+    """Begin a section; return the argument for :func:`release` at its end."""
     if not _is_main():
         return False
     if not _state.depth:
         previous = _get_handler(_SIGINT)
-        # What is not callable ignores SIGINT, or lets it end the process at once.
+        # A handler that is not callable ignores SIGINT or ends the process at once.
         if callable(previous) and previous is not _record:
             _state.caught = []
             _state.previous = previous
@@ -124,7 +124,7 @@ def _record(number: int, frame: FrameType | None) -> None:
 
 
 def is_interrupted() -> bool:
-    """Whether an interrupt was recorded that will be raised at the end of this thread's section."""
+    """Return whether an interrupt will be raised at the end of this thread's section."""
     return bool(_state.caught) and bool(_state.depth) and _is_main()
 
 
@@ -176,13 +176,13 @@ def mark_held(lock: Breakable) -> None:
 
 
 def unmark_held(lock: Breakable) -> None:
-    """Take back :func:`mark_held`."""
+    """Undo :func:`mark_held`."""
     if _is_main():
         _state.held.remove(lock)
 
 
 def protect(*functions: Callable[..., object]) -> None:
-    """Never raise an interrupt in the frames of these functions: they do the bookkeeping of sections."""
+    """Never raise an interrupt in the frames of these functions, which enter and leave sections."""
     _PROTECTED.update(function.__code__ for function in functions)
 
 

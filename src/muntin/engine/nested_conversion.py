@@ -1,7 +1,7 @@
 """Convert Arrow arrays of lists, structs and maps column by column.
 
-The children are converted by the rules of plain columns; what stays is where each value begins and
-which values are NULL. Values below a NULL are ignored.
+The children are converted by the rules of plain columns; the offsets of values and the NULLs
+stay as they are. Values below a NULL are ignored.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from muntin.engine.declarations import Declarations
 from muntin.engine.delivery import Deliveries
-from muntin.engine.fair_lock import Turns
+from muntin.engine.fair_lock import FairLock
 from muntin.engine.subscription import Subscription
 from muntin.model.arguments import check_name
 from muntin.plan.query import Query
@@ -43,7 +43,7 @@ class QueryEntry:
 class QueryRegistry:
     """Finds queries by name, whatever its case, and routes outputs to polls and subscribers."""
 
-    def __init__(self, lock: Turns, dataflow: Dataflow, declared: Declarations) -> None:
+    def __init__(self, lock: FairLock, dataflow: Dataflow, declared: Declarations) -> None:
         self.deliveries = Deliveries(lock)
         self._lock = lock
         self._dataflow = dataflow

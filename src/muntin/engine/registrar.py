@@ -14,7 +14,7 @@ from muntin.model.catalog import Stream, Table
 from muntin.plan.query import Query
 from muntin.plan.statement import DropStatement
 from muntin.runtime.dataflow import Dataflow
-from muntin.runtime.registration import Registration
+from muntin.runtime.planned_query import PlannedQuery
 
 Clock = Callable[[], int]
 """Returns the time now in microseconds since 1970."""
@@ -74,8 +74,8 @@ class Registrar:
         self._declared.check_query(query)
         settings, plan = self._declared.planned(query)
         self._finish()
-        registration = Registration(query, plan, settings, self._declared.knowledge())
-        self._registry.add(query, self._dataflow.add(registration))
+        planned = PlannedQuery(query, plan, settings, self._declared.knowledge())
+        self._registry.add(query, self._dataflow.add(planned))
         self._declared.add_query(query)
         return query.name
 

@@ -1,4 +1,4 @@
-"""Checking a script without running it: every mistake that can be found, and the plans of its queries."""
+"""Check a script without running it: report all mistakes, and the plans of its queries."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from muntin.sql.script import Mistakes, read_all
 
 @dataclass(frozen=True)
 class Scope:
-    """What a check looks at.
+    """The scope of a check.
 
-    ``files``: whether the files and folders that the script names must be there. ``on_spark``: whether
-    the script is to run on Spark, so that every stream needs a source.
+    With ``files`` the files and folders that the script names must exist. With ``on_spark`` the
+    script is to run on Spark, so every stream needs a source.
     """
 
     allowed: AllowedPaths | None = None
@@ -40,7 +40,8 @@ class Scope:
 class ScriptCheck:
     """Reads a script to its end, however many mistakes it has.
 
-    A declaration whose options are wrong still counts, so that what follows can be checked against it.
+    A declaration whose options are wrong still counts, so that the following statements can be
+    checked against it.
     """
 
     scope: Scope

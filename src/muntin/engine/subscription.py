@@ -1,6 +1,6 @@
-"""A subscriber with a thread and a buffer of its own: whatever it does, it holds up neither the work nor the others.
+"""A subscriber with a separate thread and buffer, so it delays neither the work nor others.
 
-When its buffer is full, results are left out for it and counted.
+When its buffer is full, results are skipped for it and counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from muntin.engine.interrupts import Held, wait_for
 _log = logging.getLogger("muntin")
 
 BUFFER = 64 << 20
-"""Bytes of results that may wait for a subscriber, unless it says otherwise."""
+"""Bytes of results that may wait for a subscriber, by default."""
 
 _IDLE = 10.0
 """Seconds after which a subscriber's thread ends, if there is nothing to call it with."""
@@ -42,13 +42,13 @@ class Subscription:
         self._changed = threading.Condition()
         self._waiting: deque[tuple[pa.RecordBatch, tuple[object, ...], str]] = deque()
         self._bytes = self._rows = self._left_out = self._failures = 0
-        self._calling = self._cancelled = self._resting = False
+        self._calling = self._cancelled = self._ending = False
         self._failure = ""
         self._failed_in: str | None = None
         self._thread: threading.Thread | None = None
 
     def cancel(self) -> None:
-        """Be called no more, also not with what waits."""
+        """Cancel the subscription, also for results that wait."""
         with Held(), self._changed:
             self._cancelled = True
             self._waiting.clear()
@@ -57,7 +57,7 @@ class Subscription:
         self._ended(self)
 
     def offer(self, results: pa.RecordBatch, *more: object, where: str = "") -> None:
-        """Take results for the subscriber, or leave them out when its buffer is full; never waits.
+        """Take results for the subscriber, or skip them when its buffer is full; never wait.
 
         It is called with ``results`` and ``more``; ``where`` is for the log.
         """
@@ -73,7 +73,7 @@ class Subscription:
                     )
                 self._left_out += len(results)
                 return
-            self._resting = False
+            self._ending = False
             self._waiting.append((results, more, where))
             self._bytes += results.nbytes
             if self._thread is None:
@@ -88,15 +88,15 @@ class Subscription:
             results, more, where = piece
             try:
                 self.callback(results, *more)
-            except BaseException as error:  # noqa: BLE001 (sys.exit in a user's function must not end its thread)
+            except BaseException as error:  # noqa: BLE001 (also sys.exit)
                 self._note_failure(error, where)
 
     def _next(self) -> tuple[pa.RecordBatch, tuple[object, ...], str] | None:
-        """The next piece, once there is one; None when there is none for long, or will be none."""
+        """Return the next results; None if none come for long, or none will come."""
         with self._changed:
             self._calling = False
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._waiting or self._cancelled or self._resting, _IDLE)
+            self._changed.wait_for(lambda: self._waiting or self._cancelled or self._ending, _IDLE)
             if not self._waiting:
                 self._thread = None  # the next offer starts another
                 return None
@@ -107,37 +107,43 @@ class Subscription:
             return piece
 
     def _note_failure(self, error: BaseException, where: str) -> None:
-        """Count a failure; one of each place is logged."""
+        """Count a failure; log one per place."""
         with self._changed:
             self._failures += 1
             self._failure = f"{type(error).__name__}: {error}"
-            told, self._failed_in = self._failed_in == where, where
-        if not told:
+            logged, self._failed_in = self._failed_in == where, where
+        if not logged:
             self._log.error(
-                "a subscriber of query %s failed%s; the run goes on",
+                "a subscriber of query %s failed%s; the run continues",
                 self.query,
                 where and f" {where}",
                 exc_info=error,
             )
 
     def drain(self, until: float) -> None:
-        """Wait until the subscriber was called with all that waits, at most until a moment of ``time.monotonic``; not in its own call."""
+        """Wait until all waiting results are delivered, at most until a ``time.monotonic`` moment.
+
+        Return at once when the subscriber itself calls it.
+        """
         if self._thread is threading.current_thread():
             return
         wait_for(
             self._changed, lambda: self._cancelled or not (self._waiting or self._calling), until
         )
 
-    def rest(self, seconds: float) -> None:
-        """Let the thread end once it was called with all that waits; wait for that at most so long. The next offer starts another."""
+    def end_thread(self, seconds: float) -> None:
+        """End the thread once all waiting results are delivered; wait at most ``seconds``.
+
+        The next offer starts another thread.
+        """
         with Held(), self._changed:
-            thread, self._resting = self._thread, True
+            thread, self._ending = self._thread, True
             self._changed.notify_all()
         if thread is not None and thread is not threading.current_thread():
             thread.join(max(seconds, 0))
 
     def stats(self) -> dict[str, object]:
-        """Results it was called with, that wait, that were left out because it was too slow; how often it failed, and how lastly."""
+        """Return its counts: results delivered, waiting and skipped, failures, and the last one."""
         with Held(), self._changed:
             waiting = sum(len(results) for results, _, _ in self._waiting)
             return {

@@ -47,7 +47,7 @@ class SuspendedQuery:
 
 
 class Suspender:
-    """Suspends the queries of an engine that failed, with what can still be read of them."""
+    """Suspends the queries of an engine that failed, and keeps their last plans and counts."""
 
     def __init__(self, dataflow: Dataflow, registry: QueryRegistry, inspector: Inspector) -> None:
         self._dataflow = dataflow
@@ -55,7 +55,7 @@ class Suspender:
         self._inspector = inspector
 
     def run(self) -> None:
-        """Suspend what failed: streams, joins and time continue as if it had been dropped."""
+        """Suspend failed queries: everything else continues as if they had been dropped."""
         while failed := self._dataflow.take_failed():
             for running in failed:
                 entry = self._registry.find(running.query.name)

@@ -1,4 +1,4 @@
-"""Reading the files of stored tables: ``CREATE TABLE ... WITH (format = 'csv', path = ...)``."""
+"""Read the files of stored tables: ``CREATE TABLE ... WITH (format = 'csv', path = ...)``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from muntin.model.catalog import Table
 
 
 def load_table(table: Table, allowed: AllowedPaths | None = None) -> pa.Table:
-    """The rows of a table from the file or folder that its options name; no path: an empty table.
+    """Return the rows of a table from the file or folder in its options; none without a path.
 
-    Where scripts are confined, each file is opened before it is checked, so a link that is swapped in
-    between cannot lead out of the ``allowed`` folders.
+    Where scripts are confined, each file is opened before it is checked, so a link that is swapped
+    in between cannot lead out of the ``allowed`` folders.
     """
     return _tables(table, allowed, _read)
 
 
 def check_table_files(table: Table, allowed: AllowedPaths | None = None) -> None:
-    """Raise what is wrong with the files of a table, as far as their first rows tell."""
+    """Raise the first mistake in the files of a table that their first rows show."""
     _tables(table, allowed, _read_columns)
 
 
@@ -49,7 +49,7 @@ def _tables(
     kind = options.get("format", path.suffix.lstrip(".")).lower()
     where = f"table {table.name}"
     header = options.get("header", "true").lower() == "true"
-    files = sorted(path.glob(f"*.{kind}")) if os.path.isdir(path) else [path]  # noqa: PTH112 (a name too long is absent)
+    files = sorted(path.glob(f"*.{kind}")) if os.path.isdir(path) else [path]  # noqa: PTH112
     if not os.path.exists(path) or not files:  # noqa: PTH110
         raise InputError(
             f"{where} reads {str(path)!r}, where there is no such file",
@@ -70,7 +70,12 @@ def _tables(
     return pa.concat_tables([read_rows(part, table.schema, where) for part in parts])
 
 
-def _read(file: Path | BinaryIO, kind: str, schema: pa.Schema, header: bool) -> pa.Table:  # noqa: FBT001 (an option of the file)
+def _read(
+    file: Path | BinaryIO,
+    kind: str,
+    schema: pa.Schema,
+    header: bool,  # noqa: FBT001
+) -> pa.Table:
     if kind == "parquet":
         return pa.parquet.read_table(file)
     if kind == "json":
@@ -80,8 +85,13 @@ def _read(file: Path | BinaryIO, kind: str, schema: pa.Schema, header: bool) -> 
     )
 
 
-def _read_columns(file: Path | BinaryIO, kind: str, schema: pa.Schema, header: bool) -> pa.Table:  # noqa: FBT001 (an option of the file)
-    """The columns of a file without its rows; only the first block of a text is read."""
+def _read_columns(
+    file: Path | BinaryIO,
+    kind: str,
+    schema: pa.Schema,
+    header: bool,  # noqa: FBT001
+) -> pa.Table:
+    """Return the columns of a file without its rows; only the first block of a text is read."""
     if kind == "parquet":
         found = pa.parquet.read_schema(file)
     elif kind == "json":

@@ -18,7 +18,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class DistinctValues:
-    """Turns the weights of rows into those of distinct values."""
+    """FairLock the weights of rows into those of distinct values."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._table = GroupTable()

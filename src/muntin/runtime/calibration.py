@@ -1,9 +1,10 @@
-"""What the steps of a join cost on the machine at hand: a few small joins, timed once a process.
+"""Measure the costs of the steps of a join on this machine, by timing a few small joins.
 
-Processor time is taken, not the clock's. It takes a few tenths of a second when a running query first looks for a better plan.
-A plan made before any data uses the numbers of ``planner/unit_costs.py``, so that it does not depend on the machine. A figure
-that a busy machine distorts beyond reason is bounded by five times the usual one either way, and by the usual one if it is not
-positive at all.
+This happens once per process, when a running query first looks for a better plan, and takes a few
+tenths of a second of processor time, which is what is measured. A plan made before any data uses
+the numbers of ``planner/unit_costs.py``, so it does not depend on the machine. A busy machine
+distorts measurements: a cost is at most five times the default and at least a fifth of it; one that
+is not positive is replaced by the default.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
 
 _REPEAT = 5
-_REASON = 5.0
+_MOST_FACTOR = 5.0
 _SCHEMA = pa.schema([pa.field("k", pa.int64()), pa.field("ts", pa.timestamp("us"))])
 
 
@@ -44,11 +45,11 @@ class Timed:
     counters: list[int]
 
     def per(self, counter: int) -> float:
-        """Nanoseconds for each of something that was counted."""
+        """Return the nanoseconds per unit of a counter."""
         return self.nanoseconds / max(self.counters[counter], 1)
 
     def more_per(self, counter: int, other: Timed) -> float:
-        """Nanoseconds for each that was counted here and not in another."""
+        """Return the additional nanoseconds per additional unit of a counter."""
         return (self.nanoseconds - other.nanoseconds) / max(
             self.counters[counter] - other.counters[counter], 1
         )
@@ -56,7 +57,7 @@ class Timed:
 
 @cache
 def calibrated_costs() -> UnitCosts:
-    """The costs here."""
+    """Return the costs on this machine."""
     prepare()
     duck = Duck()
     chain = "WHERE A.k = B.k WINDOW 200 MICROSECONDS"
@@ -73,7 +74,7 @@ def calibrated_costs() -> UnitCosts:
     insert = stored.per(layout.N_INSERTED)
     expire = expired.per(layout.N_INSERTED) - insert
     measured = UnitCosts(
-        # Each row that is found leads to one more look; both joins insert and expire the same.
+        # Each row that is found causes one more probe; both joins insert and expire the same.
         probe=twice.more_per(layout.N_PROBES, once) - chains.per(layout.N_SCANNED),
         chained=chains.per(layout.N_SCANNED),
         scanned=scans.per(layout.N_SCANNED),
@@ -88,13 +89,13 @@ def calibrated_costs() -> UnitCosts:
 
 
 def bounded(costs: UnitCosts) -> UnitCosts:
-    """The costs, none further from the usual one than reason allows; one that came out as nothing or less says nothing."""
+    """Return the costs, each within the allowed factor of its default, or the default itself."""
     names = [field.name for field in fields(UnitCosts)]
     usual = {name: getattr(DEFAULT_COSTS, name) for name in names}
     found = {name: getattr(costs, name) for name in names}
     return UnitCosts(
         **{
-            name: min(max(figure, usual[name] / _REASON), usual[name] * _REASON)
+            name: min(max(figure, usual[name] / _MOST_FACTOR), usual[name] * _MOST_FACTOR)
             if figure > 0
             else usual[name]
             for name, figure in found.items()
@@ -103,9 +104,10 @@ def bounded(costs: UnitCosts) -> UnitCosts:
 
 
 def _timed(duck: Duck, sql: str, rows: int, keys: int, **settings: str) -> Timed:
-    """What a join over streams of random keys, a row a microsecond, takes for its last three quarters.
+    """Time a join over streams of random keys, one row per microsecond.
 
-    A run has its fixed costs, so a short one is taken from a long one; of a few runs the shortest counts.
+    A run has fixed costs, so the time of a short run is subtracted from that of a long one. The
+    shortest of a few runs counts.
     """
     catalog = Catalog()
     for name in "ABC":
@@ -144,7 +146,7 @@ def _run(plan: JoinPlan, duck: Duck, rows: int, keys: int) -> Timed:
 
 
 def _sorting() -> float:
-    """Nanoseconds to sort a result, of eight that an event has, with partners in four sources."""
+    """Return the nanoseconds to sort one result: eight per event, with partners in four sources."""
     count = 1 << 14
     random = np.random.default_rng(1)
     results = np.concatenate(

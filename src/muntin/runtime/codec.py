@@ -140,7 +140,7 @@ def _stream_of(table: pa.Table) -> bytes:
     return stream
 
 
-# -- from JSON ----------------------------------------------------------------------------------------
+# -- from JSON -------------------------------------------------------------------------------------
 
 
 def _typed(value: Any, kind: Any, blobs: Sequence[memoryview]) -> Any:

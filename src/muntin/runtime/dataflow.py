@@ -1,4 +1,4 @@
-"""The dataflow that both engines drive: streams, frontiers, joins and operators of standing queries.
+"""The dataflow that both engines drive: streams, frontiers, and the operators of queries.
 
 A step takes rows and a frontier and yields outputs: results of queries, by their names. A dataflow
 has no lock, no clock, no I/O and no buffers for polling: those belong to its driver, the engine in
@@ -26,10 +26,10 @@ from muntin.operators.workspace import Workspace
 from muntin.plan.query import Emit
 from muntin.plan.query_plan import QueryPlan
 from muntin.runtime.arrivals import batch_of, times_of
-from muntin.runtime.external_quota import Governed
+from muntin.runtime.external_quota import ExternalQuota
+from muntin.runtime.planned_query import PlannedQuery
 from muntin.runtime.query_group import Output, QueryGroup, Running
 from muntin.runtime.query_groups import QueryGroups
-from muntin.runtime.registration import Registration
 from muntin.runtime.running_join import RunningJoin, Shared
 from muntin.runtime.snapshot import Snapshot
 from muntin.runtime.stream_clock import Place, StreamState
@@ -38,9 +38,9 @@ from muntin.state.batch import Batch
 
 @dataclass(frozen=True)
 class Frontier:
-    """How far time has come, from outside: ``final`` in the total order, ``advanced`` by promise.
+    """A frontier from outside: ``final`` in the total order, ``advanced`` by promise.
 
-    Without ``final`` the streams' own watermarks count.
+    Without ``final`` the watermarks of the streams count.
     """
 
     final: Place | None = None
@@ -58,7 +58,7 @@ class Dataflow:
         self.duck = Duck()
         self.tables: dict[str, pa.Table] = {}
         self.queries: dict[str, Running] = {}
-        """The queries that run, by name."""
+        """The running queries by name."""
         self.groups = QueryGroups(self.duck, self.tables, single=partition)
         self._group_of: dict[str, QueryGroup] = {}
         self._workspace = Workspace()
@@ -85,35 +85,35 @@ class Dataflow:
         """Remove a stream that no query reads."""
         self.groups.remove(stream)
 
-    def add(self, registration: Registration) -> list[pa.Table]:
+    def add(self, planned: PlannedQuery) -> list[pa.Table]:
         """Run a query from the frontier on, and return its results from before any row.
 
-        It finds the rows inside its windows that are held: those that the windows of queries
-        before it reach, however rows were cut into steps.
+        It sees the rows inside its windows that are held: those that the windows of earlier
+        queries reach, however rows were cut into steps.
         """
         prepare()
-        if registration.query.emit is Emit.CHANGES or isinstance(registration.plan, QueryPlan):
+        if planned.query.emit is Emit.CHANGES or isinstance(planned.plan, QueryPlan):
             prepare_part("changes")
-        if isinstance(registration.plan, QueryPlan):
+        if isinstance(planned.plan, QueryPlan):
             prepare_part("pipelines")
         if self.queries or self._live:
             self.groups.trim(exactly=bool(self.queries))
-        group = self.groups.place(registration.query)
+        group = self.groups.place(planned.query)
         shared = Shared(
             self.duck,
             self._workspace,
-            registration.settings,
-            registration.known,
+            planned.settings,
+            planned.known,
             self._live,
             self._partition,
         )
         try:
-            running, initial = group.add(registration, shared)
+            running, initial = group.add(planned, shared)
         except BaseException:
             self.groups.tidy()
             raise
-        self.queries[registration.query.name] = running
-        self._group_of[registration.query.name] = group
+        self.queries[planned.query.name] = running
+        self._group_of[planned.query.name] = group
         return initial
 
     def drop(self, query: str) -> None:
@@ -148,8 +148,8 @@ class Dataflow:
     ) -> Iterator[Output]:
         """Take rows by stream, move the frontier, and yield results of each query in order.
 
-        With a ``pace`` results are yielded as soon as they are made, in the order of the scheduler.
-        Otherwise the fastest order of work is taken.
+        With a ``pace`` results are yielded as soon as they are computed, in the order of the
+        scheduler. Otherwise the fastest order of work is taken.
         """
         for group in self._take(rows, frontier):
             yield from group.step(pace)
@@ -225,12 +225,12 @@ class Dataflow:
         """Set whether joins work in short turns, between which other rows may come."""
         self._live = live
         for join in self.joins():
-            join.be_live(live=live)
+            join.set_live(live=live)
 
     def offer(
         self, rows: Mapping[str, Batch] = _NO_ROWS, frontier: Frontier = _WATERMARKS
     ) -> Iterator[Output]:
-        """Take rows for the turns to come, and yield the results that are there at once."""
+        """Take rows for the turns to come, and yield the results that are ready."""
         for group in self._take(rows, frontier):
             yield from group.offer()
 
@@ -240,15 +240,17 @@ class Dataflow:
             (group, join) for group in self.groups for join in group.joins.running if join.is_busy()
         ]
 
-    # -- looking -----------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def joins(self) -> list[RunningJoin]:
         """Return all joins."""
         return [join for group in self.groups for join in group.joins.running]
 
-    def quotas(self) -> dict[str, Governed]:
+    def quotas(self) -> dict[str, ExternalQuota]:
         """Return the limited joins whose budgets the driver sets, by the names of their queries."""
         joins = {join.query.name: join.overload for join in self.joins()}
         return {
-            name: overload for name, overload in joins.items() if isinstance(overload, Governed)
+            name: overload
+            for name, overload in joins.items()
+            if isinstance(overload, ExternalQuota)
         }

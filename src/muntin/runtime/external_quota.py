@@ -1,4 +1,4 @@
-"""Probe budgets that come from outside: a partition sees only its part of the streams."""
+"""Probe budgets set from outside, since a partition sees only its part of the streams."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from muntin.runtime.overload_control import OverloadControl, same_half_joins
 
 @dataclass(frozen=True)
 class LimitState:
-    """What decides which rows probe next: the budgets, and the counts of the cycle so far."""
+    """The state that decides which rows probe next: the budgets, and the counts of the cycle."""
 
     budgets: Budgets
     counts: Sequence[npt.NDArray[Any]]
 
 
-class Governed(OverloadControl):
-    """Counts what a limited join does, and sets the budgets that it is given."""
+class ExternalQuota(OverloadControl):
+    """Counts the work of a limited join, and applies the budgets that are set from outside."""
 
     mode = "adapt"
 
     def __init__(self, plan: JoinPlan) -> None:
-        assert plan.limiting is not None, "only limited joins are governed"
+        assert plan.limiting is not None, "only limited joins have probe budgets"
         self.plan = plan
         self._joins = 2 * len(plan.query.sources) - 2
 
@@ -38,16 +38,16 @@ class Governed(OverloadControl):
         return same_half_joins(self.plan, plan)
 
     def attach(self, limiter: ProbeLimiter) -> None:
-        """Govern this limiter from now on."""
+        """Control this limiter from now on."""
         self._limiter = limiter
 
-    def be_live(self, *, live: bool) -> None:
+    def set_live(self, *, live: bool) -> None:
         """Do nothing: partitions never work in the background."""
-        assert not live, "the join is governed from outside"
+        assert not live, "budgets are set from outside"
 
     @property
     def is_limited(self) -> bool:
-        """Whether some rows may not probe."""
+        """True if some rows may not probe."""
         budgets = self._limiter.budgets
         return budgets.cap is not None or any(rate is not None for rate in budgets.rates)
 
@@ -66,7 +66,7 @@ class Governed(OverloadControl):
             self._limiter.see_nothing()
 
     def take(self) -> dict[str, Any]:
-        """Return what was counted in the cycles that have ended since the last call."""
+        """Return the counts of the cycles that have ended since the last call."""
         samples = self._limiter.samples()
         totals = {
             what: np.sum([getattr(sample, what) for sample in samples], axis=0).tolist()
@@ -80,7 +80,7 @@ class Governed(OverloadControl):
         return {"cycles": _cycles(samples), **totals, "states": list(states), **aged}
 
     def state(self) -> LimitState:
-        """Return what has to be kept to make the same choices again."""
+        """Return the state that is needed to make the same choices again."""
         return LimitState(self._limiter.budgets, self._limiter.counts())
 
     def load(self, state: LimitState) -> None:
@@ -89,7 +89,7 @@ class Governed(OverloadControl):
         self._limiter.load_counts(state.counts)
 
     def stats(self) -> dict[str, object]:
-        """Return what a partition counts; the driver of the partitions counts the rest."""
+        """Return the counts of a partition; the driver counts everything else."""
         return {"stale_results": self._limiter.stale_results()}
 
 

@@ -1,8 +1,8 @@
-"""Keeping the failure of one query away from all others.
+"""Isolate the failure of one query from all others.
 
-Whatever a query raises while its rows are processed ends up here instead of in ``push``. A failure
-in a query's own expressions concerns that query, a failure of a join all queries that share it. The
-driver drops them once the step is over. KeyboardInterrupt and SystemExit pass through.
+An exception of a query while its rows are processed ends up here instead of in ``push``. A failure
+in the expressions of a query concerns that query, a failure of a join all queries that share it.
+The driver drops them once the step is over. KeyboardInterrupt and SystemExit pass through.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from muntin.errors import MuntinError
 from muntin.expressions.salvage import first_line
-from muntin.runtime.join_registry import Joins
+from muntin.runtime.join_registry import JoinRegistry
 from muntin.runtime.running_join import RunningJoin
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 class Guard:
     """Runs the steps of a group's joins and pipelines, and keeps those that fail in ``failed``."""
 
-    def __init__(self, joins: Joins) -> None:
+    def __init__(self, joins: JoinRegistry) -> None:
         self._joins = joins
         self.failed: list[RunningQuery | RunningPipeline] = []
 
@@ -59,7 +59,7 @@ class Guard:
             self.failed.append(pipeline)
 
     def take(self) -> list[RunningQuery | RunningPipeline]:
-        """Return what has failed since the last call."""
+        """Return the queries that have failed since the last call."""
         failed, self.failed = self.failed, []
         return failed
 

@@ -51,12 +51,13 @@ class GroupInputs:
     def floor(self) -> Place:
         """Rows before this place are late.
 
-        Rows of exactly the instant that ``advance`` reached are still taken: only earlier ones were excluded.
+        Rows of exactly the instant that ``advance`` reached are still taken: only earlier ones were
+        excluded.
         """
         return max(self.frontier_of_rows, (self.advanced, -1))
 
     def advance(self, instant: int) -> None:
-        """Take the promise that no earlier row comes on any stream."""
+        """Advance event time: no earlier row comes on any stream."""
         self.advanced = max(self.advanced, instant)
 
     def move(self, final: Place | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a dataflow holds: rows and bytes in logs, windows and operators, and rows that wait."""
+"""The contents of a dataflow: rows and bytes in logs, windows and operators, and rows that wait."""
 
 from __future__ import annotations
 

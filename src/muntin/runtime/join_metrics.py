@@ -1,4 +1,4 @@
-"""What a running join counts, for ``stats`` and ``explain``."""
+"""The counts of a running join, for ``stats`` and ``explain``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class JoinMetrics:
         return measured_between(self._began, self._mark(self._join.now))
 
     def stats(self) -> dict[str, object]:
-        """Return everything that the join counts."""
+        """Return all counts of the join."""
         join, operator = self._join, self._join.operator
         rows = join.state_rows()
         counters = operator.state.counters
@@ -82,7 +82,7 @@ class JoinMetrics:
         }
 
     def _overload(self) -> dict[str, object]:
-        """Return how the join keeps up; the lag is that of event time."""
+        """Return the overload mode and the lag of the join in event time."""
         newest, now = self._join.cursors.newest(), self._join.now
         behind = newest > BEFORE_ALL and now > BEFORE_ALL
         control = self._join.overload

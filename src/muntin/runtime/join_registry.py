@@ -1,9 +1,12 @@
-"""The joins of an engine: a query runs in one of its own, or shares one with others (paper 1, :mod:`muntin.planner.sharing_groups`).
+"""The joins of a group of queries: a query has a separate join or shares one with others.
 
-Queries share whose results come when rows come: EMIT INSERTS without EVERY, and changes that are taken back above the join
-(:mod:`muntin.planner.strategies`), also those of pipelines, with others of the same EVERY. The join then has the largest windows, and
-each query takes what is inside its own. Queries over partitioned windows, with a plan of the user's making, or whose results would have
-to be sorted anew run beside; so do those with other settings, and under overload = 'adapt' those with another freshness.
+Sharing is that of [Hammad03], see :mod:`muntin.planner.sharing_groups`. Queries can share a join if
+their results are due when rows arrive: EMIT INSERTS without EVERY, and changes that are retracted
+above the join (:mod:`muntin.planner.strategies`), also those of pipelines, with others of the same
+EVERY. The join then has the largest windows, and each query takes the matches inside its own.
+Queries over partitioned windows, with a plan set by the user, or whose results would have to be
+sorted again have separate joins; so do those with other settings, and under overload = 'adapt'
+those with another freshness.
 """
 
 from __future__ import annotations
@@ -24,11 +27,11 @@ from muntin.runtime.running_query import RunningQuery
 
 Running = TypeVar("Running", bound=RunningQuery)
 Alike: TypeAlias = tuple[Settings, Emit, int | None]
-"""What queries of one join have in common beside its signature: settings, what they emit and when."""
+"""The common properties of queries of one join besides its signature."""
 
 
-class Joins:
-    """All joins that run."""
+class JoinRegistry:
+    """All running joins."""
 
     def __init__(self, duck: Duck) -> None:
         self.running: list[RunningJoin] = []
@@ -42,7 +45,7 @@ class Joins:
         make: Callable[[], RunningJoin],
         run: Callable[[Query, RunningJoin, Duck], Running],
     ) -> Running:
-        """Run a query: over a join that runs already, or one that ``make`` makes."""
+        """Run a query over a running join, or over the one that ``make`` returns."""
         alike = settings, query.emit, query.every
         before = self._groups.get(alike, ())
         taken = any(member.query.name == query.name for group in before for member in group.members)
@@ -66,15 +69,15 @@ class Joins:
                 join.adopt(group)
         except BaseException:
             self._groups[alike] = before
-            self._take_back(group, before)
+            self._revert(group, before)
             raise
         running = run(query, join, self._duck)
         join.members.append(running)
-        self._seat(join)
+        self._bind(join)
         return running
 
-    def _take_back(self, group: SharingGroup | None, before: tuple[SharingGroup, ...]) -> None:
-        """Let a join that could not adopt a group continue with the one it had."""
+    def _revert(self, group: SharingGroup | None, before: tuple[SharingGroup, ...]) -> None:
+        """Return a join that could not adopt a group to the one it had."""
         for join in self.running:
             if group is not None and join.group is group:
                 own = {member.query.name for member in group.members[:-1]}
@@ -85,15 +88,15 @@ class Joins:
                         if {member.query.name for member in old.members} == own
                     )
                 )
-                self._seat(join)
+                self._bind(join)
 
-    def _seat(self, join: RunningJoin) -> None:
-        """Let the queries of a join go by its group as it is now."""
+    def _bind(self, join: RunningJoin) -> None:
+        """Bind the queries of a join to its group as it is now."""
         for running in join.members:
-            running.sit(join.group.member(running.query.name) if join.group else None)
+            running.bind(join.group.member(running.query.name) if join.group else None)
 
     def remove(self, join: RunningJoin) -> None:
-        """Take a join out that cannot continue, with the group of its queries."""
+        """Remove a join that cannot continue, with the group of its queries."""
         if join in self.running:
             self.running.remove(join)
             for alike, groups in self._groups.items():
@@ -112,11 +115,11 @@ class Joins:
                 self._groups[alike] = drop_query(groups, running.query.name)
                 if join.members:
                     join.adopt(self._groups[alike][groups.index(join.group)])
-                    self._seat(join)
+                    self._bind(join)
                 return
 
     def why(self, running: RunningQuery) -> str:
-        """Why a query shares its join, or does not, in words."""
+        """Return the reason in words why a query shares its join or does not."""
         for groups in self._groups.values():
             if running.join.group in groups:
                 return reasons(groups)[running.query.name]
@@ -127,7 +130,7 @@ class Joins:
 
 
 def _obstacle(query: Query, settings: Settings) -> str:
-    """What keeps a query from sharing, whatever the others are; empty if nothing does."""
+    """Return why a query can never share a join, or an empty text if it can."""
     planned = [
         name
         for name in ("order", "index", "buckets", "index_memory")
@@ -140,9 +143,9 @@ def _obstacle(query: Query, settings: Settings) -> str:
     if query.every is not None and query.emit is Emit.INSERTS:
         return "is brought up to date by EVERY"
     if planned:
-        return f"has a plan of its own by {', '.join(planned)}"
+        return f"has a plan set by {', '.join(planned)}"
     if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
         return "counts rows by partition"
     if is_adapting(settings) and settings.overload.state_rows:
-        return "has intermediate states of a size of its own by state_rows"
+        return "limits its intermediate states by state_rows"
     return ""

@@ -1,4 +1,4 @@
-"""Whether and how the work of a join is scheduled ([Hammad03, section 3])."""
+"""The schedule of the work of a join, if it has one ([Hammad03, section 3])."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a join has read the logs of its streams.
+"""The cursors of a join in the logs of its streams.
 
 Invariant: the positions that were read form a prefix of the total order, cut only where times
 change. So every slice that is taken contains all rows of its instants that are final.

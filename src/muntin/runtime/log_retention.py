@@ -1,4 +1,4 @@
-"""Which rows of the logs a join still needs, so that the others can be trimmed."""
+"""The rows of the logs that a join still needs; the others can be trimmed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LogRetention:
     def needs(self, state: StreamInput) -> int:
         """Return the position from which on the join needs the rows of a stream.
 
-        Rows that are not done may need what was needed when they came.
+        Rows that are not processed yet may need what was needed when they arrived.
         """
         number = self._join.cursors.streams.index(state)
         needed = self._first_needed(number)

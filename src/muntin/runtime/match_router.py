@@ -1,7 +1,7 @@
-"""From the matches of a join to the results of the queries that share it.
+"""Route the matches of a join to the queries that share it.
 
-Each query takes the matches inside its windows. A query that fails makes no more results and leaves
-the others alone.
+Each query takes the matches inside its windows. A query that fails has no more results and does not
+affect the others.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MatchRouter:
             return
         try:
             table = make()
-        except Exception as error:  # noqa: BLE001 (whatever it is, it concerns this query alone)
+        except Exception as error:  # noqa: BLE001 (any error concerns this query alone)
             member.failure = error
             self.failing.append(member)
             return

@@ -1,4 +1,4 @@
-"""What a standing query measures of itself: response times, and the work done since it runs by its plan."""
+"""The measurements of a standing query: response times, and its work under the current plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ BUFFERS = ("input", "most_input", "join", "held", "most_held", "output")
 
 @dataclass
 class ResponseTimes:
-    """Release minus arrival of the newest row, of every result; percentiles from a histogram of 12 % steps."""
+    """The response time of every result: its release minus the arrival of its newest row.
+
+    Percentiles come from a histogram with steps of 12 %.
+    """
 
     count: int = 0
     total: float = 0.0
@@ -36,9 +39,8 @@ class ResponseTimes:
             return
         self.count += count
         first = arrivals if isinstance(arrivals, float) else float(arrivals[0])
-        if (
-            isinstance(arrivals, float) or (arrivals == first).all()
-        ):  # numpy takes ten times as long for one number
+        if isinstance(arrivals, float) or (arrivals == first).all():
+            # NumPy takes ten times as long for a single number.
             wait = max(moment - first, 0.0)
             self.total += wait * count
             self.longest = max(self.longest, wait)
@@ -56,14 +58,14 @@ class ResponseTimes:
         np.add.at(self._histogram, steps.astype(np.int64), 1)
 
     def merge(self, other: ResponseTimes) -> None:
-        """Take the results that another has noted, as if they had been noted here."""
+        """Add the results of another, as if they had been noted here."""
         self.count += other.count
         self.total += other.total
         self.longest = max(self.longest, other.longest)
         self._histogram += other._histogram
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for JSON; of the histogram the steps that have something."""
+        """Return all of it for JSON; of the histogram only the steps that are not empty."""
         steps = np.flatnonzero(self._histogram)
         histogram = [steps.tolist(), self._histogram[steps].tolist()]
         return {
@@ -74,22 +76,22 @@ class ResponseTimes:
         }
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> ResponseTimes:
-        """Of such a dict."""
-        times = cls(told["count"], told["total"], told["longest"])
-        steps, counts = told["histogram"]
+    def from_json(cls, found: Mapping[str, Any]) -> ResponseTimes:
+        """Return the response times in a dict of :meth:`to_json`."""
+        times = cls(found["count"], found["total"], found["longest"])
+        steps, counts = found["histogram"]
         times._histogram[steps] = counts
         return times
 
-    def percentile(self, share: float) -> float:
-        """The time within which this share of the results came, to the upper edge of its step."""
+    def percentile(self, fraction: float) -> float:
+        """Return the time within which a fraction of the results came, rounded up to its step."""
         if not self.count:
             return 0.0
-        place = int(np.searchsorted(np.cumsum(self._histogram), share * self.count))
+        place = int(np.searchsorted(np.cumsum(self._histogram), fraction * self.count))
         return min(float(_LEAST * 10 ** ((place + 1) / _BUCKETS_PER_DECADE)), self.longest)
 
     def stats(self) -> dict[str, float]:
-        """Mean, percentiles and maximum in seconds."""
+        """Return mean, percentiles and maximum in seconds."""
         return {
             "mean": self.total / self.count if self.count else 0.0,
             "p50": self.percentile(0.5),
@@ -101,7 +103,7 @@ class ResponseTimes:
 
 @dataclass(frozen=True)
 class WorkMark:
-    """What a query had counted at an instant of event time."""
+    """The counts of a query at an instant of event time."""
 
     at: int
     counts: Mapping[str, int]
@@ -109,21 +111,22 @@ class WorkMark:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was counted between two instants of event time."""
+    """The counts between two instants of event time."""
 
     since: int
     seconds: float
     counts: Mapping[str, int]
 
-    def a_second(self, name: str) -> float:
-        """A count for each second of event time."""
+    def per_second(self, name: str) -> float:
+        """Return a count per second of event time."""
         return self.counts[name] / self.seconds
 
 
 def measured_between(before: WorkMark, after: WorkMark) -> Measured | None:
-    """The work between two marks; None while no event time has passed, as nothing can be said for each second.
+    """Return the work between two marks, or None if no event time has passed between them.
 
-    >>> measured_between(WorkMark(0, {"comparisons": 10}), WorkMark(4_000_000, {"comparisons": 50})).a_second("comparisons")
+    >>> before, after = WorkMark(0, {"pairs": 10}), WorkMark(4_000_000, {"pairs": 50})
+    >>> measured_between(before, after).per_second("pairs")
     10.0
     """
     if after.at <= before.at:

@@ -7,8 +7,8 @@ is done; the join never waits.
 
 Resources are probes per second of event time. Where the user gives none and the engine works in the
 background, they are derived: the probes that the join makes per second of work, including all that
-belongs to them, times the share of the time that it may work. This takes a second of event time for
-a second of the clock, as with streams that come as they happen.
+belongs to them, times the fraction of the time that it may work. This assumes that a second of
+event time is a second of the clock, as with streams that come as they happen.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _log = logging.getLogger("muntin")
 
 _SECOND = 1_000_000
 _SHARE_OF_TIME = 0.5
-"""The share of the time that a join may work; the rest is for other joins, results and bursts."""
+"""The fraction of the time that a join may work; other joins, results and bursts need time, too."""
 _LEAST_PROBES = 2_000
 """Probes after which their cost counts as measured."""
 _FORGETTING = 0.5
@@ -72,11 +72,11 @@ class Overload(OverloadControl):
         """Control this limiter from now on."""
         self.limiter = limiter
         limiter.on_sample = self._on_sample
-        self.be_live(live=self._live)
+        self.set_live(live=self._live)
         self._probed_before = 0
         self._set()
 
-    def be_live(self, *, live: bool) -> None:
+    def set_live(self, *, live: bool) -> None:
         """Note whether the engine works in the background.
 
         Then a thread makes the analyses, and resources may be derived.
@@ -188,7 +188,7 @@ class Overload(OverloadControl):
         )
 
     def stats(self) -> dict[str, object]:
-        """Return what was measured and decided."""
+        """Return the measurements and decisions."""
         limiter, names = self.limiter, half_join_names(self.plan, self._tree)
         totals = limiter.totals()
         return {
@@ -204,7 +204,7 @@ class Overload(OverloadControl):
 
 
 def control_of(plan: JoinPlan, settings: Settings) -> AdapterConfig:
-    """Return what a controller has to know about a plan."""
+    """Return the shape of a plan, as a controller needs it."""
     assert plan.limiting is not None, "a limited plan has limits"
     fresh = dict(plan.query.freshness)
     windows = tuple(source.window for source in plan.query.sources)
@@ -230,7 +230,7 @@ def ages_in_words(plan: JoinPlan, ages: Sequence[int]) -> dict[str, str]:
 
 
 def half_join_names(plan: JoinPlan, tree: TreePlan) -> list[str]:
-    """Return the half joins in words, by number: who probes whose state.
+    """Return the half joins in words, by number: which input probes which state.
 
     The order is that of the sources, then of the tree's inner nodes.
     """

@@ -1,4 +1,4 @@
-"""What a running join asks of the control of its probe budgets; the default controls nothing."""
+"""The interface that controls the probe budgets of a running join; the default does nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OverloadControl:
     def attach(self, limiter: ProbeLimiter) -> None:
         """Control this limiter from now on."""
 
-    def be_live(self, *, live: bool) -> None:
+    def set_live(self, *, live: bool) -> None:
         """Note whether the engine works in the background."""
 
     @contextmanager
@@ -34,7 +34,7 @@ class OverloadControl:
         """Note how far the engine is: its frontier, and the logs that the join reads."""
 
     def stats(self) -> dict[str, object]:
-        """Return what was measured and decided."""
+        """Return the measurements and decisions."""
         return {}
 
 

@@ -1,8 +1,8 @@
-"""When a running join is measured, and when it changes its plan ([Golab03, section 5.4]).
+"""Decide when a running join is measured and when it changes its plan ([Golab03, section 5.4]).
 
 Once as many rows have come as the windows hold, rates are compared. Distinct values and
-selectivities, which cost a look at the windows, are measured when a rate has changed, or else after
-ever longer stretches: O(1) per row.
+selectivities, which require a scan of the windows, are measured when a rate has changed, or else
+after ever longer stretches: O(1) per row.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PlanMonitor:
         return better
 
     def stats(self) -> dict[str, object]:
-        """Return what was searched, changed and overruled."""
+        """Return the searches, changes and overruled hints."""
         replanner = self.replanner
         return {
             "order_searches": replanner.searches if replanner else 0,

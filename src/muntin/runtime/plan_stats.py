@@ -1,4 +1,7 @@
-"""What the joins below a pipeline count, added up: the keys that a join alone has, so all queries have the same."""
+"""The counts of the joins below a pipeline, added up under the keys that a single join has.
+
+So all queries have the same keys.
+"""
 
 from __future__ import annotations
 
@@ -22,33 +25,35 @@ _LISTS = ("order_switches", "hints_overruled")
 
 
 def join_totals(query: str, leaves: Sequence[RunningQuery]) -> dict[str, Any]:
-    """Return what the joins of the leaves of a query count together; a join that several leaves share counts once.
+    """Return the sums over the joins of the leaves; a join that several leaves share counts once.
 
-    ``processed_until`` is where the slowest join is, ``lag_seconds`` how far that is behind. A source's
-    ``state_rows`` and ``measured`` stand under its alias; equal aliases of different joins add up or, for
-    ``measured``, the last one counts.
+    ``processed_until`` is the position of the slowest join, ``lag_seconds`` is its lag. The keys of
+    ``state_rows`` and ``measured`` are aliases of sources; for equal aliases of different joins,
+    ``state_rows`` is added up and ``measured`` is that of the last one.
     """
     joins = list({id(leaf.join): leaf.join for leaf in leaves}.values())
-    told: list[dict[str, Any]] = [join.metrics.stats() for join in joins]
+    stats: list[dict[str, Any]] = [join.metrics.stats() for join in joins]
     reached = min((join.now for join in joins), default=BEFORE_ALL)
-    rows = sum(sum(one["state_rows"].values()) for one in told)
-    totals: dict[str, Any] = {key: sum(one[key] for one in told) for key in _SUMS}
-    totals |= {key: dict(_added([one[key] for one in told])) for key in _COUNTS}
-    totals |= {key: [entry for one in told for entry in one[key]] for key in _LISTS}
+    rows = sum(sum(one["state_rows"].values()) for one in stats)
+    totals: dict[str, Any] = {key: sum(one[key] for one in stats) for key in _SUMS}
+    totals |= {key: dict(_added([one[key] for one in stats])) for key in _COUNTS}
+    totals |= {key: [entry for one in stats for entry in one[key]] for key in _LISTS}
     return totals | {
         "processed_until": None if reached <= BEFORE_ALL else format_instant(reached),
         "state_bytes_per_row": totals["state_bytes"] / max(rows, 1),
         "last_expression_failure": next(
-            filter(None, (one["last_expression_failure"] for one in told)), ""
+            filter(None, (one["last_expression_failure"] for one in stats)), ""
         ),
-        "measured": {alias: found for one in told for alias, found in one["measured"].items()},
-        "scheduler": next((one["scheduler"] for one in told), ""),
+        "measured": {alias: found for one in stats for alias, found in one["measured"].items()},
+        "scheduler": next((one["scheduler"] for one in stats), ""),
         "overload": {
-            "mode": "adapt" if any(one["overload"]["mode"] == "adapt" for one in told) else "queue",
-            "lag_seconds": max((one["overload"]["lag_seconds"] for one in told), default=0.0),
+            "mode": "adapt"
+            if any(one["overload"]["mode"] == "adapt" for one in stats)
+            else "queue",
+            "lag_seconds": max((one["overload"]["lag_seconds"] for one in stats), default=0.0),
         },
         "shares_with": _others(query, leaves),
-        "results_remembered": sum(leaf.remembered_results() for leaf in leaves),
+        "results_remembered": sum(len(leaf.expiry) for leaf in leaves if leaf.expiry is not None),
     }
 
 

@@ -28,8 +28,8 @@ from muntin.plan.query_plan import QueryPlan
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.fault_isolation import Guard
 from muntin.runtime.group_inputs import GroupInputs, Promise
-from muntin.runtime.join_registry import Joins
-from muntin.runtime.registration import Registration
+from muntin.runtime.join_registry import JoinRegistry
+from muntin.runtime.planned_query import PlannedQuery
 from muntin.runtime.running_join import RunningJoin, Shared
 from muntin.runtime.running_leaf import RunningLeaf
 from muntin.runtime.running_pipeline import RunningPipeline
@@ -53,7 +53,7 @@ class QueryGroup(GroupInputs):
         promise: Promise,
     ) -> None:
         super().__init__(inputs, promise)
-        self.joins = Joins(duck)
+        self.joins = JoinRegistry(duck)
         self.guard = Guard(self.joins)
         self.pipelines: list[RunningPipeline] = []
         self._subplans = SubPlans()
@@ -73,11 +73,11 @@ class QueryGroup(GroupInputs):
                 first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly
             )
 
-    def add(self, registration: Registration, shared: Shared) -> tuple[Running, list[pa.Table]]:
+    def add(self, planned: PlannedQuery, shared: Shared) -> tuple[Running, list[pa.Table]]:
         """Run a query from the frontier on; return it with its results from before any row."""
-        plan = registration.plan
+        plan = planned.plan
         if isinstance(plan, QueryPlan):
-            return self._add_pipeline(plan, shared, isolated=registration.isolated)
+            return self._add_pipeline(plan, shared, isolated=planned.isolated)
         make = partial(self._make_join, plan, shared)
         return self.joins.add(plan.query, shared.settings, make, RunningQuery), []
 
@@ -107,7 +107,7 @@ class QueryGroup(GroupInputs):
         steps = None if isolated else self._subplans.steps
         drive = Drive(drive_strategy(settings), steps, leaves)
         running = RunningPipeline(
-            plan.query, leaves, self._tables, self._duck, drive, part=shared.governed
+            plan.query, leaves, self._tables, self._duck, drive, part=shared.external_quota
         )
         initial = running.begin(self.advanced)
         self.pipelines.append(running)
@@ -162,7 +162,7 @@ class QueryGroup(GroupInputs):
         yield from self.step_pipelines()
 
     def turn(self, join: RunningJoin, pace: TurnPace) -> Iterator[Output]:
-        """Let a join work for a turn, and yield what it has released."""
+        """Run a join for a turn, and yield the results that it has released."""
         return self._run(join, join.turn(pace))
 
     def _run(
@@ -172,7 +172,7 @@ class QueryGroup(GroupInputs):
             yield running.query.name, table
 
     def replay(self) -> None:
-        """Process rows whose results are known. Joins whose state is their windows make none."""
+        """Process rows whose results are known; joins whose state is their windows compute none."""
         for join in list(self.joins.running):
             if any(member.remembers for member in join.members):
                 results = join.catch_up(self.frontier[0], self.closed)
@@ -185,7 +185,7 @@ class QueryGroup(GroupInputs):
         self.trim()
 
     def step_pipelines(self) -> Iterator[Output]:
-        """Run the operators above joins over what those have found, and yield results."""
+        """Run the operators above joins over the matches of the joins, and yield results."""
         turn = next(self._turns)
         # An advance to an instant that the rows have passed is no instant of the query.
         advanced = self.advanced if self.advanced >= self.frontier_of_rows[0] else BEFORE_ALL
@@ -196,11 +196,11 @@ class QueryGroup(GroupInputs):
 
 
 def _nothing(work: Callable[[int, int], None], frontier: int, closed: int) -> Iterator[Any]:
-    """Do work that has no results, in the form of work that has."""
+    """Run an action without results as an iterator."""
     work(frontier, closed)
     yield from ()
 
 
 def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:
-    """The positions that partitioned windows keep."""
+    """Return the positions that partitioned windows keep."""
     return np.concatenate([join.retention.kept(source) for join, source in keepers])

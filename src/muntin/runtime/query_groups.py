@@ -128,7 +128,7 @@ class QueryGroups:
     # -- queries -----------------------------------------------------------------------------------
 
     def place(self, query: Query) -> QueryGroup:
-        """Return the group of a new query: one that runs and holds all that the query can find, or a new one."""
+        """Return the group of a new query: a running one with all rows it needs, or a new one."""
         if self.single:
             return self.all_streams
         sources = [source for source in query.sources if not source.stored]
@@ -150,7 +150,7 @@ class QueryGroups:
         )
 
     def _opened(self, read: Iterable[str]) -> QueryGroup:
-        """Open a group at the least watermark of its streams, with all rows that any group holds."""
+        """Open a group at the least watermark of its streams, with all rows in any group."""
         states = [state for name, state in self.streams.items() if name in read]
         group = self._open((), least_watermark(states))
         held = [max(self.inputs(state.stream.name), key=StreamInput.held_after) for state in states]

@@ -1,8 +1,8 @@
-"""How the results of a query end that its join does not retract ([HammadTR, section 3]).
+"""Retract results of a query where its join does not ([HammadTR, section 3]).
 
 A match ends when the first of its rows leaves its window, which is known in advance. Under Hybrid,
-matches are kept as positions, and their rows are made again when they end. Under Time Probing and
-Input Triggered, rows are made once and kept; under the latter they leave only when a row comes.
+matches are kept as positions, and their rows are built again when they end. Under Time Probing and
+Input Triggered, rows are built once and kept; under the latter they leave only when a row comes.
 Operators above a join take rows with their ends instead, and expire them.
 """
 
@@ -79,7 +79,7 @@ class HybridExpiry:
 
 
 class ProbedExpiry:
-    """Keeps rows, and asks how far time has come."""
+    """Keeps rows until event time reaches their ends."""
 
     def __init__(self, query: Query) -> None:
         self._every = query.every
@@ -117,7 +117,7 @@ class ProbedExpiry:
 
 
 class TriggeredExpiry(ProbedExpiry):
-    """Keeps rows; what ends waits until a row comes."""
+    """Keeps rows; those that end wait until a row arrives."""
 
     def _until(self, came: Changes, now: int) -> int:  # noqa: ARG002
         return int(came.times[-1]) if len(came) else BEGINNING

@@ -1,7 +1,7 @@
-"""Matches that a join has released in the background, on their way to the queries.
+"""The queue of matches that a join has released in the background.
 
-Making the rows of results takes about as long as finding the matches. So that a row that arrives
-never waits for both, released matches are queued and handed out in separate turns, the results of
+Building the rows of results takes about as long as finding the matches. So that an arriving row
+never waits for both, released matches are queued and delivered in separate turns, the results of
 one query at a time.
 """
 
@@ -15,7 +15,7 @@ from muntin.operators.join.released import ReleasedMatches
 from muntin.runtime.match_router import Results
 
 _MANY = 1 << 13
-"""Matches that are handed out however little time was spent on finding them."""
+"""The number of matches that are delivered however little time was spent on finding them."""
 _PIECE = 1 << 12
 """About as many matches become rows in a turn: it takes no longer than a turn of joining."""
 
@@ -32,7 +32,7 @@ class ResultQueue:
         self._cost = self._last_cost = 0
 
     def __bool__(self) -> bool:
-        """Whether anything is on its way."""
+        """Return whether matches are queued."""
         return bool(self._queued) or self._routing is not None
 
     def put(self, released: ReleasedMatches | None, worked: int = 0) -> None:
@@ -43,9 +43,9 @@ class ResultQueue:
             self._matches += released.count
 
     def is_due(self) -> bool:
-        """Return whether to hand out now.
+        """Return whether to deliver now.
 
-        That is when finding took as long as handing out did last, or when there are many matches.
+        That is when finding took as long as the last delivery, or when there are many matches.
         """
         return self._routing is not None or (
             bool(self._queued) and (self._worked >= self._last_cost or self._matches >= _MANY)

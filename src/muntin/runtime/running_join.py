@@ -28,7 +28,7 @@ from muntin.plan.query import Emit
 from muntin.planner.draft import Knowledge
 from muntin.planner.join_planner import plan_join
 from muntin.planner.sharing_groups import SharingGroup
-from muntin.runtime.external_quota import Governed
+from muntin.runtime.external_quota import ExternalQuota
 from muntin.runtime.join_metrics import JoinMetrics
 from muntin.runtime.join_scheduling import JoinScheduling, levels_of
 from muntin.runtime.log_cursors import LogCursors, Slices
@@ -45,19 +45,19 @@ _SLICE = 1 << 17
 """Rows of a stream that are joined at once: enough to amortize, few enough for the caches."""
 
 _PACED_SLICE = 1 << 13
-"""The same where somebody waits for results and work cannot be deferred."""
+"""The same where a caller waits for results and work cannot be deferred."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What a query has from its engine: what all queries use in turn, and its settings."""
+    """What a query gets from its dataflow: resources that all queries use, and its settings."""
 
     duck: Duck
     workspace: Workspace
     settings: Settings
     known: Knowledge = field(default_factory=Knowledge)
     live: bool = False
-    governed: bool = False
+    external_quota: bool = False
     """Whether probe budgets come from outside."""
 
 
@@ -108,9 +108,10 @@ class RunningJoin:
     def catch_up(self, frontier: int, closed: int, pace: TurnPace | None = None) -> Results:
         """Process all that is final, and yield the results of the queries, of each in order.
 
-        With a ``pace`` somebody waits: a join whose work can be deferred then works in the order of
-        its scheduler and yields what it has released by that pace; others take fewer rows at once.
-        Without, nobody sees results before all are there, so the fastest order of work is taken.
+        With a ``pace`` a caller waits for results: a join whose work can be deferred then works in
+        the order of its scheduler and yields released results by that pace; others take fewer
+        rows at once. Without it, results are used only when all are there, so the fastest order
+        of work is taken.
         """
         operator = self.operator
         most = _SLICE if pace is None or operator.tactic.defers_work else _PACED_SLICE
@@ -193,8 +194,8 @@ class RunningJoin:
         """Return an operator for a plan; the control of overload stays where half joins do."""
         if plan.limiting is not None and not self.overload.controls(plan):
             self.overload = (
-                Governed(plan)
-                if self._shared.governed
+                ExternalQuota(plan)
+                if self._shared.external_quota
                 else Overload(plan, self.settings, live=self._scheduling.live)
             )
         return JoinOperator(
@@ -206,17 +207,17 @@ class RunningJoin:
         )
 
     def _refill(self, plan: JoinPlan) -> None:
-        """Continue with a new operator, filled from the logs; it counts on from the old one."""
+        """Continue with a new operator, filled from the logs; counts continue."""
         now, counters = self.now, self.operator.state.counters
         self.plan, self.query = plan, plan.query
         self.operator = self._make_operator(plan)
         self.operator.fill(self.cursors.inside(self.operator, now), now)
         self.operator.state.counters[:] = counters
 
-    def be_live(self, *, live: bool) -> None:
+    def set_live(self, *, live: bool) -> None:
         """Note whether the engine works in the background: then work is cut into turns."""
         self._scheduling.live = live
-        self.overload.be_live(live=live)
+        self.overload.set_live(live=live)
         self._reschedule()
 
     def adopt(self, group: SharingGroup) -> None:
@@ -258,5 +259,7 @@ class RunningJoin:
         return dict(zip(aliases, self.operator.rows(), strict=True))
 
     def nbytes(self) -> int:
-        """Return the bytes of state, without rows in logs, and of results that queries remember."""
-        return self.operator.nbytes() + sum(member.remembered_bytes() for member in self.members)
+        """Return the bytes of state, without rows in logs, and of results that queries keep."""
+        return self.operator.nbytes() + sum(
+            member.expiry.nbytes() for member in self.members if member.expiry is not None
+        )

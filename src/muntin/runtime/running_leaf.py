@@ -21,7 +21,7 @@ Arrivals: TypeAlias = tuple[npt.NDArray[np.float64] | float, int]
 
 
 class RunningLeaf(RunningQuery):
-    """A join below operators: passes on signed rows; only the result of the tree is consolidated."""
+    """A join below operators: passes signed rows on; the tree consolidates its result."""
 
     def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
         super().__init__(query, join, duck)
@@ -32,11 +32,11 @@ class RunningLeaf(RunningQuery):
 
     @property
     def owner(self) -> str:
-        """The name of the query that it is part of; its own has a number added."""
+        """The name of the query that it is part of; the leaf's name adds a number."""
         return self.query.name.rpartition("/")[0]
 
     def is_fresh(self) -> bool:
-        """Return whether no row has come since it began, so that it has found nothing yet."""
+        """Return whether no row has come since it began, so it has no matches yet."""
         return all(state.log.next == since for state, since in self._since.items())
 
     def first_time(self) -> int | None:
@@ -53,8 +53,8 @@ class RunningLeaf(RunningQuery):
         matches = self._maker.passing(self._since_registered(matches))
         if len(matches):
             self._note_arrivals(matches)
-            if self._expiry is not None:
-                self._remember(self._expiry, matches)
+            if self.expiry is not None:
+                self._remember(self.expiry, matches)
             else:
                 self._waiting.append(signed_rows(matches, self._maker.select, self.query.every))
         return None
@@ -69,13 +69,13 @@ class RunningLeaf(RunningQuery):
 
     @property
     def remembers(self) -> bool:
-        """Yes: so do the operators above it."""
+        """Always true: the operators above it keep results."""
         return True
 
     def changes(self) -> pa.Table | None:
-        """Nothing: the pipeline takes them by :meth:`take`."""
-        if self._expiry is not None:
-            self._waiting.append(self._expiry.rows(self.join.now, self._maker.select))
+        """Return nothing: the pipeline takes changes by :meth:`take`."""
+        if self.expiry is not None:
+            self._waiting.append(self.expiry.rows(self.join.now, self._maker.select))
         return None
 
     def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:

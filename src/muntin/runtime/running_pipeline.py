@@ -24,7 +24,7 @@ from muntin.runtime.running_leaf import RunningLeaf
 class RunningPipeline:
     """The operators of a pipeline above its leaves; ``part``: of a pipeline that is distributed."""
 
-    def __init__(  # noqa: PLR0913 - what it reads, what it shares, and whether it is a part
+    def __init__(  # noqa: PLR0913
         self,
         query: Query,
         leaves: Sequence[RunningLeaf],
@@ -132,7 +132,7 @@ class RunningPipeline:
         changes = merged([begun, found], self._columns)
         return changes.columns.take(pa.array(left_of(changes, self.evaluator)))
 
-    # -- what came before it -----------------------------------------------------------------------
+    # -- rows from before its registration ---------------------------------------------------------
 
     def came_before(self) -> dict[str, int]:
         """Return how many of the rows that are held came before the query, for each stream."""
@@ -145,7 +145,7 @@ class RunningPipeline:
         for leaf in self.leaves:
             leaf.let_come_before(counts)
 
-    # -- looking -----------------------------------------------------------------------------------
+    # -- inspection --------------------------------------------------------------------------------
 
     def take_response_times(self) -> ResponseTimes:
         """Return the response times since the last call; those of :meth:`stats` start again."""
@@ -174,7 +174,7 @@ class RunningPipeline:
         return self._operator.nbytes() + self._output.nbytes()
 
     def stats(self) -> dict[str, object]:
-        """Return all counts, under the keys of a query that is a join alone.
+        """Return all counts, under the keys of a query that is a single join.
 
         ``leaves`` has the counts of each join below; the other counts of joins are their totals.
         """

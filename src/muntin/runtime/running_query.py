@@ -1,4 +1,4 @@
-"""A query while it runs: the matches it takes of its join, and its results not yet taken."""
+"""A running query: it turns matches of its join into results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from muntin.runtime.running_join import RunningJoin
 
 
 class RunningQuery:
-    """A query over a join that it may share; it can run once it is bound by :meth:`sit`."""
+    """A query over a join that it may share; it can run once it is bound by :meth:`bind`."""
 
     def __init__(self, query: Query, join: RunningJoin, duck: Duck) -> None:
         self.query = query
@@ -36,21 +36,21 @@ class RunningQuery:
         self._since = {state: state.log.next for state, _ in join.cursors.positions()}
         self._changes: list[pa.Table] = []
         self._columns = pa.schema(list(query.output_schema)[2:])
-        self._expiry: ResultExpiry | None = None
-        """How results end, where the join does not retract them."""
+        self.expiry: ResultExpiry | None = None
+        """Keeps results and retracts them where the join does not."""
         if query.emit is Emit.CHANGES and not join.plan.retracting:
-            self._expiry = EXPIRIES[drive_strategy(join.settings)](query)
-        self._seat: tuple[object, ...] = ()
+            self.expiry = EXPIRIES[drive_strategy(join.settings)](query)
+        self._binding: tuple[object, ...] = ()
 
-    def sit(self, member: Member | None) -> None:
+    def bind(self, member: Member | None) -> None:
         """Bind to a member of the join's group as it is now; None: the join has no other query."""
         join = self.join
         residuals = (
             join.plan.residuals if member is None else (*join.plan.residuals, *member.residuals)
         )
         select = self.query.select if member is None else member.select
-        seat = select, residuals, join.rows
-        if seat != self._seat:
+        binding = select, residuals, join.rows
+        if binding != self._binding:
             self._maker = ResultMaker(
                 self.query,
                 [column.expression for column in select],
@@ -58,7 +58,7 @@ class RunningQuery:
                 join.rows,
                 join.evaluator,
             )
-            self._seat = seat
+            self._binding = binding
         self.sizes = () if member is None else member.sizes
 
     @property
@@ -89,53 +89,45 @@ class RunningQuery:
             matches = self._since_registered(matches)
         matches = self._maker.passing(matches)
         self._note_response(matches)
-        if self._expiry is not None:
-            self._remember(self._expiry, matches)
+        if self.expiry is not None:
+            self._remember(self.expiry, matches)
             return None
         table = self._maker.make(matches)
         if self.query.emit is Emit.CHANGES:
             self._changes.append(table)
             return None
-        return self._kept(table)
+        return self._counted(table)
 
     def changes(self) -> pa.Table | None:
         """Return the changes since the last call, without those that cancel out."""
-        if self._expiry is not None:
-            found = self._expiry.changes(self.join.now, self._maker.select)
+        if self.expiry is not None:
+            found = self.expiry.changes(self.join.now, self._maker.select)
             if len(found):
                 self._changes.append(self._maker.table(found.signs, found.times, found.columns))
         if not self._changes:
             return None
         table = consolidate(pa.concat_tables(self._changes), self._duck)
         self._changes.clear()
-        return self._kept(table)
+        return self._counted(table)
 
     @property
     def remembers(self) -> bool:
-        """Whether it keeps results, so that rows cannot be stored without making them."""
-        return self._expiry is not None
-
-    def remembered_bytes(self) -> int:
-        """Return the bytes of the results that are kept until they end."""
-        return self._expiry.nbytes() if self._expiry is not None else 0
-
-    def remembered_results(self) -> int:
-        """Return how many results are kept until they end."""
-        return len(self._expiry) if self._expiry is not None else 0
+        """True if it keeps results, so rows cannot be stored without computing them."""
+        return self.expiry is not None
 
     def _remember(self, expiry: ResultExpiry, matches: Matches) -> None:
         """Keep matches, with their ends, for the next call of :meth:`changes`."""
         sizes = self.sizes or [window_size(source.window) for source in self.query.sources]
         expiry.take(matches, self.join.distances.ends(matches, sizes), self._maker.select)
 
-    def _kept(self, table: pa.Table) -> pa.Table | None:
+    def _counted(self, table: pa.Table) -> pa.Table | None:
         if not len(table):
             return None
         self.rows_out += len(table)
         return table
 
     def _note_response(self, matches: Matches) -> None:
-        """Measure how long results took; retractions are caused by time, not by a row."""
+        """Measure response times; retractions are caused by time, not by a row."""
         arrivals, count = matches.arrivals, len(matches)
         if matches.signs is not None:
             added = matches.signs > 0
@@ -162,7 +154,7 @@ class RunningQuery:
         ]
         return pa.concat_tables([self._columns.empty_table(), *parts])
 
-    # -- what came before it -----------------------------------------------------------------------
+    # -- rows from before its registration ---------------------------------------------------------
 
     def came_before(self) -> dict[str, int]:
         """Return by stream how many of the rows that are held came before the query."""
@@ -211,7 +203,7 @@ class RunningQuery:
             "shares_with": [name for name in self.shares_with() if name != self.query.name],
             "rows_out": self.rows_out,
             "response_seconds": self.response.stats(),
-            "results_remembered": self.remembered_results(),
+            "results_remembered": 0 if self.expiry is None else len(self.expiry),
             "buffers": self.buffers(),
             "operators": [],
             "leaves": [],

@@ -1,8 +1,8 @@
-"""Sub-plans that several pipelines of an engine have in common, and that are run once for all of them.
+"""Sub-plans that several pipelines have in common, and that run once for all of them.
 
-A leaf is taken over by a later pipeline that has the same one under the same settings, as long as no row has come since the leaf began:
-then it has found nothing yet, and would find the same for both. What is above leaves is recognised by
-:class:`muntin.operators.steps.Steps`.
+A later pipeline with the same leaf under the same settings uses the running one, as long as no row
+has come since that leaf started: it has no results yet, and would have the same for both. Common
+operators above leaves are found by :class:`muntin.operators.steps.Steps`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class SubPlans:
     def leaf(
         self, query: Query, settings: Settings, make: Callable[[], RunningLeaf], *, alone: bool
     ) -> RunningLeaf:
-        """The leaf of a query: one that runs already and has found nothing yet, or a new one; ``alone``: for nobody else."""
+        """Return a leaf for a query: a running one without results yet, or a new one.
+
+        A leaf that is ``alone`` is shared with no other pipeline.
+        """
         key = _nameless(query), settings
         found = None if alone or not settings.sharing.enabled else self._leaves.get(key)
         if found is None or not found.is_fresh():
@@ -44,7 +47,7 @@ class SubPlans:
         return found
 
     def drop(self, pipeline: RunningPipeline) -> list[RunningLeaf]:
-        """Let go of what a pipeline has; the leaves that nobody has any more."""
+        """Release the operators of a pipeline; return the leaves that are no longer in use."""
         pipeline.let_go()
         self._users.subtract(pipeline.leaves)
         gone = [leaf for leaf in dict.fromkeys(pipeline.leaves) if not self._users[leaf]]
@@ -55,7 +58,7 @@ class SubPlans:
 
 
 def _nameless(query: Query) -> Query:
-    """A query without what is of no matter for its rows."""
+    """Return a query without everything that does not matter for its rows."""
     sources = tuple(replace(source, alias="") for source in query.sources)
     root = replace(query.join, sources=sources)
     return replace(query, name="", text="", place=Place(1, 1), root=root)

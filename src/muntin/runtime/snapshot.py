@@ -2,7 +2,7 @@
 
 Windows and operators are functions of the rows that windows reach, so a snapshot has those rows
 instead of operator state: it is small, and independent of the operators that a plan chose. As bytes
-it is a frame (:mod:`muntin.runtime.frames`): a version, a JSON header, Arrow streams and a checksum.
+it is a frame (:mod:`muntin.runtime.frames`): version, JSON header, Arrow streams and checksum.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a query waits for: the stream that holds back rows of its other streams, and since when."""
+"""The stream that a query waits for: it holds back rows of the other streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Waiting:
         return None if self.newest <= BEFORE_ALL else format_instant(self.newest)
 
     def to_dict(self) -> dict[str, str | float | None]:
-        """As a part of ``stats`` and ``progress``."""
+        """Return it for ``stats`` and ``progress``."""
         return {
             "stream": self.stream,
             "newest": self.newest_text,
@@ -34,7 +34,7 @@ class Waiting:
 
 
 def describe_waiting(waiting: Waiting) -> Description:
-    """A line of ``explain``.
+    """Return a line of ``explain``.
 
     >>> describe_waiting(Waiting("B", BEFORE_ALL, 12.3)).label
     'waiting for stream B: no rows yet (since 12 s)'

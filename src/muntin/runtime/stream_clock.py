@@ -1,4 +1,4 @@
-"""A declared stream: its clock, what has come of it, and its late rows. There is one per stream, whoever reads it."""
+"""The state of a declared stream: its clock, counts and late rows, shared by all readers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Place = tuple[int, int]
 
 
 class StreamState:
-    """What the engine remembers of a declared stream.
+    """The clock, counts and late rows of a declared stream.
 
-    ``now`` is the clock, to compare its first time with; ``last_row`` is the moment, by the driver's
-    clock, at which the last row came.
+    ``now`` is the current time, to which the first time of the stream is compared; ``last_row`` is
+    when the last row arrived, by the driver's clock.
     """
 
     def __init__(self, stream: Stream, now: int | None = None) -> None:
@@ -40,18 +40,19 @@ class StreamState:
 
     @property
     def watermark(self) -> int:
-        """Nothing earlier is expected: the newest time seen minus the slack."""
+        """The newest time seen minus the slack; no earlier row is expected."""
         return self.newest - self.stream.slack if self.newest > BEFORE_ALL else BEFORE_ALL
 
     @property
     def place(self) -> Place:
-        """How far the order is final as far as this stream goes."""
+        """The place up to which this stream is final in the total order."""
         return self.watermark, self.stream.order
 
     def set_aside(self, batch: Batch, limit: int | None, reached: int) -> Batch:
         """Keep the rows too far ahead of the stream with the late ones, and return the others.
 
-        ``limit`` is the setting ``max_advance``, ``reached`` the instant to which time was advanced.
+        ``limit`` is the setting ``max_advance``, ``reached`` the instant to which time was
+        advanced.
         """
         first = self._limit.newest == BEFORE_ALL
         inside = self._limit.take(batch.times, limit, reached)
@@ -67,7 +68,7 @@ class StreamState:
         return batch.take(np.flatnonzero(inside))
 
     def arrive(self, batch: Batch) -> Times:
-        """Note rows in order of arrival, and return the stream's watermark when each of them came.
+        """Note rows in order of arrival, and return the stream's watermark at the arrival of each.
 
         The watermark moves with every row, so nothing depends on how rows are cut into batches.
         """
@@ -93,5 +94,5 @@ class StreamState:
 
 
 def least_watermark(states: Iterable[StreamState]) -> Place:
-    """How far the total order is final: (time, order of the stream); rows up to there, that pair included."""
+    """Return the last place of the total order that is final: (time, order of the stream)."""
     return min((state.place for state in states), default=(BEFORE_ALL, 0))

@@ -1,4 +1,4 @@
-"""A stream as one group of queries reads it: the rows that wait for their turn, and the log of those whose place is final."""
+"""A stream as one group of queries reads it: waiting rows, and the log of final ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from muntin.state.stream_log import StreamLog
 
 
 class StreamInput:
-    """The rows of a stream that a group holds. Groups share the columns of the rows, not the order in which they go on."""
+    """The rows of a stream that a group holds.
+
+    Groups share the columns of the rows, but not the order in which they process them.
+    """
 
     def __init__(self, source: StreamState) -> None:
         self.source = source
@@ -28,14 +31,15 @@ class StreamInput:
 
     @property
     def accepted(self) -> int:
-        """How many rows have come that were not late."""
+        """The number of rows that have arrived and were not late."""
         return self.log.next + self._inbox.waiting()
 
     def take(self, batch: Batch, own: Times, others: Place, floor: Place) -> Mask | None:
-        """Sort rows in order of arrival into waiting and late ones; return which are late, None if none is.
+        """Take rows in order of arrival; return a mask of the late ones, None if none is late.
 
-        A row is late iff its place in the total order is before the frontier when it comes: the least of its stream's
-        ``own`` watermark then and the ``others``', never less than the ``floor`` already reached.
+        A row is late iff its place in the total order is before the frontier when it arrives: the
+        least of the ``own`` watermark of its stream at that time and the watermark of the
+        ``others``, and at least the ``floor`` already reached.
         """
         late = ((batch.times < own) & self._is_before(batch.times, others)) | self._is_before(
             batch.times, floor
@@ -43,7 +47,10 @@ class StreamInput:
         return self._accept(batch, late)
 
     def take_final(self, batch: Batch, floor: Place) -> Mask | None:
-        """Take rows whose stream is watched elsewhere; return which are late: those before the ``floor`` already reached."""
+        """Take rows whose watermark is kept elsewhere; return a mask of the late ones, or None.
+
+        Late are those before the ``floor`` already reached.
+        """
         return self._accept(batch, self._is_before(batch.times, floor))
 
     def _accept(self, batch: Batch, late: Mask) -> Mask | None:
@@ -55,12 +62,12 @@ class StreamInput:
         return late
 
     def _is_before(self, times: Times, place: Place) -> Mask:
-        """Whether rows of this stream at such times stand before a place in the total order."""
+        """Return which rows of this stream, by their times, are before a place."""
         time, order = place
         return times < (time + 1 if self.stream.order < order else time)
 
     def _last_time(self, frontier: Place) -> int:
-        """Up to which time rows of this stream are final."""
+        """Return the time up to which rows of this stream are final."""
         time, order = frontier
         return time if self.stream.order <= order else time - 1
 
@@ -69,9 +76,10 @@ class StreamInput:
         self.log.append(self._inbox.release(self._last_time(frontier)))
 
     def continued(self, frontier: Place) -> StreamInput:
-        """Return the input of another group that starts with the rows of this one, at a frontier of its own.
+        """Return the input of another group that starts with the rows of this one at a frontier.
 
-        Rows that this group has processed and that are beyond that frontier wait again. No column is copied.
+        Rows that this group has processed and that are beyond that frontier wait again. No column
+        is copied.
         """
         other = StreamInput(self.source)
         other.log, rest = self.log.split(self._last_time(frontier))
@@ -82,12 +90,12 @@ class StreamInput:
         return other
 
     def held(self) -> pa.Table:
-        """The rows in the log and those that wait, in order."""
+        """Return the rows in the log and those that wait, in order."""
         _, logged = self.log.between(0, self.log.next)
         return pa.concat_tables([logged.rows, self._inbox.rows()]).combine_chunks()
 
     def waiting(self) -> int:
-        """Rows that wait."""
+        """Return the number of rows that wait."""
         return self._inbox.waiting()
 
     def oldest_waiting(self) -> int | None:
@@ -95,7 +103,7 @@ class StreamInput:
         return self._inbox.oldest()
 
     def held_after(self, time: int | None = None) -> int:
-        """How many rows are held that are later than a time, or all of them."""
+        """Return the number of rows held, or of those later than a time."""
         batches = [*self.log.batches(), *self._inbox.batches()]
         if time is None:
             return sum(map(len, batches))

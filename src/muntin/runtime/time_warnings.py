@@ -1,4 +1,4 @@
-"""Warn, in the log, about times that are probably wrong; results do not depend on it."""
+"""Log warnings about times that are probably wrong; results do not depend on them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DECADES = 20 * 365 * 86_400_000_000
 
 
 def warn_of_epoch(stream: str, first: int, now: int) -> None:
-    """Warn if the first time of a stream is decades away from the clock: probably its unit is wrong.
+    """Warn if the first time of a stream is decades from now: its unit is probably wrong.
 
     ``now`` is the clock in microseconds since 1970.
     """
@@ -26,9 +26,13 @@ def warn_of_epoch(stream: str, first: int, now: int) -> None:
 
 
 def warn_of_rows_ahead(stream: str, first: int | None = None) -> None:
-    """Warn that rows of a stream, if known the ``first`` of them, are too far ahead and were set aside."""
+    """Warn that rows of a stream are too far ahead and were set aside.
+
+    ``first`` is the time of the first of them, if known.
+    """
     _log.warning(
-        "stream %s has rows%s further ahead of the others than max_advance allows. They are set aside with the late rows. "
+        "stream %s has rows%s further ahead of the others than max_advance allows. "
+        "They are set aside with the late rows. "
         "If they are right, set max_advance to a longer interval or 'off'",
         stream,
         "" if first is None else f" (the first at {format_instant(first)})",

@@ -1,4 +1,4 @@
-"""How far the rows of a match are behind: which smaller windows contain it, and when it ends."""
+"""The distances of the rows of a match: which smaller windows contain it, and when it ends."""
 
 from __future__ import annotations
 

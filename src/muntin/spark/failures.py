@@ -37,18 +37,18 @@ def fact_of(report: str) -> str:
     java = [
         plain(found["text"]) for line in lines if (found := _JAVA.match(line)) and found["text"]
     ]
-    told = list(dict.fromkeys(text for text in java if text and not _EMPTY.match(text)))
+    causes = list(dict.fromkeys(text for text in java if text and not _EMPTY.match(text)))
     if any(_TOO_SLOW in line for line in lines):
         return (
             f"{_TOO_SLOW} within ten seconds: the machine is too busy, or its Python does not start"
         )
-    chosen = told if len(told) <= _MOST else [*told[: _MOST - 1], told[-1]]
+    chosen = causes if len(causes) <= _MOST else [*causes[: _MOST - 1], causes[-1]]
     if chosen:
         return ": ".join(chosen)
     first = plain(
         lines[0].partition(" terminated with exception: ")[2] or lines[0]
         if lines
-        else "no reason was told"
+        else "no reason was given"
     )
     sockets = dict.fromkeys(f"{host}:{port}" for host, port in _SOCKET.findall(report))
     return f"{first}. Sockets that it reads: {', '.join(sockets)}" if sockets else first

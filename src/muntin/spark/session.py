@@ -91,7 +91,7 @@ class JavaLog:
             return ""
         atexit.unregister(self._remove)
         self.path.chmod(0o400)
-        return f". What Spark had to say is in {self.path}"
+        return f". Spark's messages are in {self.path}"
 
     def _remove(self) -> None:
         if self.path is not None:

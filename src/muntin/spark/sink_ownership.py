@@ -65,8 +65,8 @@ class Folder(ABC):
         """Return the text of the marker, if there is one."""
 
     @abstractmethod
-    def write(self, text: str, *, anew: bool) -> bool:
-        """Write the marker; with ``anew`` only if there is none. Return whether it was written."""
+    def write(self, text: str, *, create: bool) -> bool:
+        """Write the marker; with ``create`` only if there is none; return whether it was."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
@@ -97,7 +97,7 @@ class Folder(ABC):
             )
             return f"{self.name} holds results of {theirs}; this is run {owner.run[:_SHORT]}"
         before = (
-            "" if other.query != owner.query else " from before it was registered anew or changed"
+            "" if other.query != owner.query else " from before it was registered again or changed"
         )
         return f"{self.name} holds results of query {other.query}{before}"
 
@@ -126,7 +126,7 @@ class Folder(ABC):
         for name in self.names():
             if _PART.fullmatch(name) or (everything and _BATCH.fullmatch(name)):
                 self.remove(name)
-        if text != _text(owner) and not self.write(_text(owner), anew=text is None):
+        if text != _text(owner) and not self.write(_text(owner), create=text is None):
             raise occupied(f"{self.name} was taken by another run at this moment")
 
     def keep(self, owner: SinkOwner) -> None:
@@ -138,7 +138,7 @@ class Folder(ABC):
             When another run has taken it meanwhile.
         """
         if not self.is_owned_by(owner) and (
-            self.read() is not None or not self.write(_text(owner), anew=True)
+            self.read() is not None or not self.write(_text(owner), create=True)
         ):
             raise occupied(f"{self.name} was taken over by another run")
 
@@ -181,13 +181,13 @@ class LocalFolder(Folder):
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def write(self, text: str, *, anew: bool) -> bool:
+    def write(self, text: str, *, create: bool) -> bool:
         """Write the marker in one step."""
         self._path.mkdir(parents=True, exist_ok=True)
         part = self._path / f".{MARKER}.{os.getpid()}.part"
         part.write_text(text, encoding="utf-8")
         try:
-            if anew:
+            if create:
                 os.link(part, self._path / MARKER)
             else:
                 part.replace(self._path / MARKER)
@@ -241,10 +241,10 @@ class HadoopFolder(Folder):
         finally:
             stream.close()
 
-    def write(self, text: str, *, anew: bool) -> bool:
+    def write(self, text: str, *, create: bool) -> bool:
         """Write the marker; without atomic creation, two owners may pass at the same moment."""
         _, system = self._hadoop()
-        if anew and system.exists(self._child(MARKER)):
+        if create and system.exists(self._child(MARKER)):
             return False
         stream = system.create(self._child(MARKER), True)
         try:

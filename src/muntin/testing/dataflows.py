@@ -10,7 +10,7 @@ from muntin.engine.declarations import Declarations
 from muntin.model.catalog import Stream, Table
 from muntin.runtime.arrivals import batch_of, times_of
 from muntin.runtime.dataflow import Dataflow
-from muntin.runtime.registration import Registration
+from muntin.runtime.planned_query import PlannedQuery
 from muntin.state.batch import Batch
 
 
@@ -35,7 +35,7 @@ def dataflow_of(
     for name, sql in queries.items():
         query = declared.read(sql, name)
         own, plan = declared.planned(query)
-        dataflow.add(Registration(query, plan, own, declared.knowledge(), isolated=partition))
+        dataflow.add(PlannedQuery(query, plan, own, declared.knowledge(), isolated=partition))
     return dataflow
 
 

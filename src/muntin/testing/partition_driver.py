@@ -23,7 +23,7 @@ from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.driver.query_changes import PendingChange, exports, settled
 from muntin.spark.exchange.carried_rows import carried_parts
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.messages import Output, Part, PartitionBatch, to_blob
+from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput, to_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE
 from muntin.spark.partition.recovery import RecoverablePartition
@@ -212,7 +212,7 @@ class PartitionDriver:
                 RecoverablePartition(self._deployment, number)
                 for number in range(len(self._stores))
             ]
-        outputs: list[Output] = []
+        outputs: list[PartitionOutput] = []
         epochs = range(self._deployment.epoch(self._batch - 1), self._deployment.epoch(self._batch))
         for number, (partition, store, own) in enumerate(
             zip(self._running, self._stores, parts, strict=True)
@@ -234,7 +234,7 @@ class PartitionDriver:
                 self._late.setdefault(output.name, []).append(output.table)
         self._batch += 1
 
-    def _deliver(self, outputs: list[Output]) -> None:
+    def _deliver(self, outputs: list[PartitionOutput]) -> None:
         """Make results available; repeat some batches with rebuilt global stages."""
         placed = self._deployment.placed()
         found = lambda kind, name: [  # noqa: E731

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from muntin.spark.partition.state_server import resting_files
+from muntin.spark.partition.server_files import idle_keys
 
 
 def _status(pid: int) -> tuple[str, int] | None:
@@ -76,7 +76,7 @@ def residents(root: int) -> list[int]:
     Without those that rest, which have no partition.
     """
     below = {str(pid) for pid in descendants(root)}
-    resting = {path.stem.rpartition("-")[2] for path in resting_files()}
+    resting = {path.stem.rpartition("-")[2] for path in idle_keys()}
     return [
         pid
         for pid in _all()

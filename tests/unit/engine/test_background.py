@@ -150,7 +150,7 @@ def test_a_subscriber_that_fails_is_reported_and_the_others_continue(
     assert reported[0]["last_failure"] == "ValueError: cannot take True"
     assert reported[1]["failures"] == 0
     assert [record.getMessage() for record in caplog.records] == [
-        "a subscriber of query q failed; the run goes on"
+        "a subscriber of query q failed; the run continues"
     ]
 
 

@@ -20,7 +20,7 @@ import pytest
 
 import muntin
 from muntin.engine import interrupts
-from muntin.engine.fair_lock import Turns
+from muntin.engine.fair_lock import FairLock
 
 SECOND = 1_000_000
 MOMENTS = int(os.environ.get("MUNTIN_INTERRUPTS", "60"))
@@ -43,7 +43,7 @@ def one_stream() -> tuple[muntin.Engine, muntin.StandingQuery]:
     return engine, engine.query("SELECT k FROM A WINDOW 10 SECONDS", name="q")
 
 
-def is_free(turns: Turns) -> bool:
+def is_free(turns: FairLock) -> bool:
     return not (turns._lock.locked() or turns._gate.locked() or turns._owner or turns._depth)
 
 

@@ -67,6 +67,6 @@ def test_work_is_measured_between_two_instants_of_event_time() -> None:
         2.5,
         {"comparisons": 50, "results": 0},
     )
-    assert (measured.a_second("comparisons"), measured.a_second("results")) == (20.0, 0.0)
+    assert (measured.per_second("comparisons"), measured.per_second("results")) == (20.0, 0.0)
     assert measured_between(before, WorkMark(1_000_000, after.counts)) is None
     assert measured_between(after, before) is None

@@ -87,7 +87,7 @@ Caused by: org.apache.spark.SparkException: [INTERNAL_ERROR] Cannot parse the va
             ),
             "Connection refused. Sockets that it reads: ::1:7",
         ),
-        ("", "no reason was told"),
+        ("", "no reason was given"),
     ],
 )
 def test_the_relevant_error_is_extracted(story: str, fact: str) -> None:

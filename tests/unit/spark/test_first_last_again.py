@@ -18,7 +18,7 @@ from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.messages import Output, Part, PartitionBatch
+from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.retained_batches import RetainedBatch
@@ -80,7 +80,7 @@ def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1
                 newest[name] = packers[name].newest(rows) or 0
                 for home, part in packers[name].pack(rows, 0):
                     parts[home].append(part)
-            outputs: list[Output] = []
+            outputs: list[PartitionOutput] = []
             for partition, own, store in zip(partitions, parts, stores, strict=True):
                 partition_batch = PartitionBatch(
                     batch, 0, newest, tuple(own), None if batch < 20 else 90 * SECOND
@@ -97,7 +97,7 @@ def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1
     return pa.concat_tables(found)
 
 
-def _tables(outputs: list[Output], kind: str, name: str) -> list[pa.Table]:
+def _tables(outputs: list[PartitionOutput], kind: str, name: str) -> list[pa.Table]:
     return [output.table for output in outputs if (output.kind, output.name) == (kind, name)]
 
 

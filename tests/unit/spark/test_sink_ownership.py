@@ -55,7 +55,7 @@ def test_another_run_is_refused_with_both_named_and_nothing_is_changed(tmp_path:
     [
         (
             replace(OWNER, incarnation="second"),
-            "holds results of query q from before it was registered anew or changed",
+            "holds results of query q from before it was registered again or changed",
         ),
         (replace(OWNER, incarnation="second", query="renamed"), "holds results of query q. Give"),
     ],

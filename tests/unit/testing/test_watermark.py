@@ -66,8 +66,9 @@ def test_advance_completes_its_instant_on_all_streams() -> None:
 
 
 def test_an_instant_is_closed_when_it_is_complete_on_all_streams() -> None:
-    frontiers = OrderFrontier(9), OrderFrontier(9, 0)
-    assert [(frontier.exact, frontier.closed) for frontier in frontiers] == [
+    assert [
+        (frontier.exact, frontier.closed) for frontier in (OrderFrontier(9), OrderFrontier(9, 0))
+    ] == [
         (True, 9),
         (False, 8),
     ]

@@ -38,7 +38,7 @@ class Schedule:
 class TurnPace:
     """How many nanoseconds a scheduled join works until it hands out matches, and how many at most.
 
-    Turns grow: the first matches come soon, and many turns cost little.
+    FairLock grow: the first matches come soon, and many turns cost little.
     """
 
     first: int = 500_000

@@ -19,8 +19,8 @@ from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.output_writer import BatchOutputs, OutputWriter
 from muntin.spark.driver.query_changes import settled
-from muntin.spark.driver.query_registry import QueryRegistry
 from muntin.spark.driver.query_reports import QueryReports
+from muntin.spark.driver.registry import SparkRegistry
 from muntin.spark.driver.run_state import RunState
 from muntin.spark.driver.shutdown import BatchInterrupted
 from muntin.spark.driver.subscriptions import Subscriptions
@@ -37,7 +37,7 @@ class BatchLoop:
         self,
         state: RunState,
         checkpoint: Checkpoint,
-        registry: QueryRegistry,
+        registry: SparkRegistry,
         writer: OutputWriter,
         *,
         load: LoadController,

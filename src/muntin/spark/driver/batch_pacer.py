@@ -1,4 +1,4 @@
-"""How much work a batch may have, learned from how long earlier batches took. Pure computation.
+"""The work that a batch may have, learned from the durations of earlier batches. No I/O.
 
 A batch that takes longer than its part of the trigger interval has its work cut in proportion; one
 that has time left gets more. Work is probes plus their matches: with more rows in the windows, a

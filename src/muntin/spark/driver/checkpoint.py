@@ -130,7 +130,7 @@ class Checkpoint:
         if stored is None or not self.begun():
             if self.last_batch() >= 0:
                 raise CheckpointError(
-                    f"{self.folder} holds Spark's files but not our program",
+                    f"{self.folder} holds Spark's files but no deployment",
                     hint="Use an empty folder, or restore it",
                 )
             self._clear_output(may_replace=may_replace)
@@ -186,7 +186,7 @@ class Checkpoint:
         difference = _stream_difference(before.streams, declared.streams)
         if difference:
             raise CheckpointError(
-                f"{self.folder} belongs to another program: {difference}",
+                f"{self.folder} belongs to another deployment: {difference}",
                 hint="Declare the same streams, or begin a new checkpoint",
             )
         if dict(before.tables) != dict(declared.tables):

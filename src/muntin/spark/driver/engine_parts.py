@@ -10,8 +10,8 @@ from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.output_writer import OutputWriter
-from muntin.spark.driver.query_registry import QueryRegistry
 from muntin.spark.driver.query_reports import QueryReports
+from muntin.spark.driver.registry import SparkRegistry
 from muntin.spark.driver.run_state import RunState
 from muntin.spark.driver.subscriptions import Subscriptions
 from muntin.spark.exchange.controls import ControlLog
@@ -24,12 +24,12 @@ _CHANGE = 300.0
 
 @dataclass(frozen=True)
 class EngineParts:
-    """The parts of an engine; each has one job and knows only the parts it is given."""
+    """The parts of an engine; each has one job and uses only the parts it is given."""
 
     state: RunState
     checkpoint: Checkpoint
     controls: ControlLog
-    registry: QueryRegistry
+    registry: SparkRegistry
     writer: OutputWriter
     load: LoadController
     changes: ChangeQueue
@@ -50,7 +50,7 @@ class EngineParts:
         """Return the parts of a new engine; ``interval`` is the trigger in seconds."""
         state, subscriptions = RunState(), Subscriptions()
         controls = ControlLog(checkpoint.ours / "controls")
-        registry = QueryRegistry(declared, sinks)
+        registry = SparkRegistry(declared, sinks)
         writer = OutputWriter(checkpoint.ours, Spool(checkpoint.tasks.spool))
         load = LoadController(partitions, interval, controls.send)
         changes = ChangeQueue(state, controls, _CHANGE + 2 * interval, writer.is_calling_sink)

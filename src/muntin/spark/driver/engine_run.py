@@ -33,7 +33,7 @@ from muntin.spark.driver.streaming_query import StreamingInputs, build
 from muntin.spark.exchange.controls import Heartbeat
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.failures import fact_of
-from muntin.spark.partition.push_channel import Address, Reception
+from muntin.spark.partition.push_channel import Address, PushReceiver
 from muntin.spark.session import driver_host, java_log, polling_less
 from muntin.spark.sources import SparkSource, check_repeatable
 
@@ -77,7 +77,7 @@ class EngineRun:
         self._checkpoint = parts.checkpoint
         self._heartbeat: Heartbeat | None = None
         self._listener: RunListener | None = None
-        self._reception: Reception | None = None
+        self._receiver: PushReceiver | None = None
         self.stuck: threading.Thread | None = None
         """Waits for a streaming query that did not stop in time, then releases the checkpoint."""
         # Tied to this object, not to the user's engine: Java refers to it while batches run.
@@ -171,15 +171,15 @@ class EngineRun:
         """Listen for pushed results; return the address at which partitions find this process."""
         self._close_reception()
         subscriptions = self._parts.subscriptions
-        reception = self._reception = Reception(*driver_host(self._spark), subscriptions.take)
-        weakref.finalize(self, reception.close)
+        receiver = self._receiver = PushReceiver(*driver_host(self._spark), subscriptions.take)
+        weakref.finalize(self, receiver.close)
         subscriptions.begin(self._checkpoint.tasks.subscribed)
-        return reception.address
+        return receiver.address
 
     def _close_reception(self) -> None:
-        if self._reception is not None:
-            self._reception.close()
-            self._reception = None
+        if self._receiver is not None:
+            self._receiver.close()
+            self._receiver = None
             self._parts.subscriptions.end()
 
     def _listened(self, writer: DataStreamWriter) -> StreamingQuery:

@@ -2,7 +2,7 @@
 
 Partitions send the changes of their parts. Since all of them have reached the same instant, the
 changes of an instant are complete within a batch. They are sorted by time and run through the
-remaining operators. The state of those can be built again from the rows that were taken, which a
+remaining operators. The state of those can be rebuilt from the rows that were taken, which a
 :class:`muntin.spark.driver.global_stage_log.StageLog` keeps.
 """
 
@@ -34,7 +34,7 @@ from muntin.spark.partition.partition import CLOCK, RESULTS
 
 OutputsOf: TypeAlias = Callable[[str, str], Sequence[pa.Table]]
 FEW = 20_000
-"""Changes beyond twice the rows left of them that may always be kept."""
+"""Changes beyond twice the rows left of them that may be kept before they are replaced."""
 
 
 class _Operators:
@@ -95,7 +95,7 @@ class GlobalStage:
         self._operators: _Operators | None = None
         self._version = -1
         self._whole: int | None = None
-        """The batch of the last whole entry."""
+        """The batch of the last complete entry."""
         self._weight = self.rows = 0
 
     def run(
@@ -107,7 +107,7 @@ class GlobalStage:
         """
         if self._operators is None or self._version >= batch:
             self.load(batch)
-        # If this fails, it has to be built again.
+        # If this fails, it has to be rebuilt.
         operators, self._operators = self._operators, None
         assert operators is not None, "it was loaded"
         tables = [
@@ -121,12 +121,12 @@ class GlobalStage:
         return pa.concat_tables([self.query.output_schema.empty_table(), *results])
 
     def prepare(self, batch: int) -> None:
-        """Load the state before a batch; if that fails, :meth:`run` raises, for this query alone."""
+        """Load the state before a batch; if that fails, :meth:`run` raises for this query alone."""
         try:
             self.load(batch)
         except (CheckpointError, OSError):
             raise
-        except Exception:  # noqa: BLE001 (whatever it is, it is raised again by `run`)
+        except Exception:  # noqa: BLE001 (raised again by `run`)
             self._operators = None
 
     def load(self, batch: int) -> None:
@@ -182,10 +182,10 @@ class GlobalStages:
         self._stages: dict[int, GlobalStage] = {}
 
     def begin(
-        self, program: Deployment, placed: Sequence[PlacedQuery], batch: int
+        self, deployment: Deployment, placed: Sequence[PlacedQuery], batch: int
     ) -> dict[str, int]:
         """Return the places of the queries in force in a batch, by name; close other stages."""
-        active = program.active(program.epoch(batch))
+        active = deployment.active(deployment.epoch(batch))
         kept = {str(place) for place in active}
         self._stages = {place: stage for place, stage in self._stages.items() if str(place) in kept}
         for place in active:
@@ -193,7 +193,7 @@ class GlobalStages:
                 stored = {
                     source.relation for source in placed[place].query.sources if source.stored
                 }
-                tables = {name: from_blob(program.tables[name]) for name in stored}
+                tables = {name: from_blob(deployment.tables[name]) for name in stored}
                 self._stages[place] = GlobalStage(
                     placed[place], tables, self._folder / str(place), self._duck
                 )
@@ -235,5 +235,5 @@ def _times(clock: Sequence[pa.Table]) -> tuple[int | None, int | None]:
     """Return the first instant and the one that is closed."""
     if not clock:
         return None, None
-    told = pa.concat_tables(clock)
-    return pc.min(told.column("first")).as_py(), pc.max(told.column("closed")).as_py()
+    clocks = pa.concat_tables(clock)
+    return pc.min(clocks.column("first")).as_py(), pc.max(clocks.column("closed")).as_py()

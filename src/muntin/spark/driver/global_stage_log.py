@@ -1,10 +1,10 @@
-"""The log of a global stage in the checkpoint: the rows it has taken, to build it again.
+"""The log of a global stage in the checkpoint: the rows it has taken, to rebuild it.
 
 There is one file for every batch that brought changes. Once there are more than twice as many
 changes as rows left of them, a file has those rows instead and replaces all before it. A batch that
-is retried reads the log up to the batch before and writes its file again; so older files are removed
-only when a later batch comes, since then their batches are complete. Every file is a frame and names
-the one before it.
+is retried reads the log up to the batch before and writes its file again; so older files are
+removed only when a later batch comes, since then their batches are complete. Every file is a frame
+and names the one before it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KIND = "stage"
 
 @dataclass(frozen=True)
 class Entry:
-    """The changes of each part in a batch or, ``whole``, the rows left of all changes so far.
+    """The changes of each part in a batch or, if ``whole``, the rows left of all changes so far.
 
     ``next`` is the next instant of EVERY, or the first instant of results.
     """
@@ -48,7 +48,7 @@ class StageLog:
         self._last: int | None = None
 
     def load(self, batch: int) -> list[Entry]:
-        """Return the entries before a batch: a whole one and the changes since; none for the first."""
+        """Return the entries before a batch: a complete one and the changes since, or none."""
         numbers = [number for number in self._numbers() if number < batch]
         self._last = numbers[-1] if numbers else None
         entries: list[Entry] = []
@@ -70,7 +70,7 @@ class StageLog:
         self._last = batch
 
     def prune(self, since: int) -> None:
-        """Remove the files before a whole entry, whose batch is complete."""
+        """Remove the files before a complete entry, once its batch is complete."""
         for number in self._numbers():
             if number < since:
                 self._path(number).unlink(missing_ok=True)

@@ -139,12 +139,12 @@ class LoadController:
         )
         derived = self._pace.resources()
         needs = {name: self._need(self._queries[name], sample) for name, sample in samples.items()}
-        whole = sum(needs.values())
+        total = sum(needs.values())
         for name, sample in samples.items():
             query = self._queries[name]
             resources = query.given
             if resources is None and derived is not None:
-                resources = derived * (needs[name] / whole if whole > 0 else 1 / len(needs))
+                resources = derived * (needs[name] / total if total > 0 else 1 / len(needs))
             self._follow(query, sample, resources)
         if self._pace.most is not None and not any(
             query.adapter.overloaded for query in self._queries.values()
@@ -220,24 +220,24 @@ class LoadController:
             return
         query.sent = (query.rates, cap)
         arrived = [sum(numbers) for numbers in zip(*query.spread, strict=True)]
-        whole = sum(arrived)
+        total = sum(arrived)
         rates, caps = [], []
         for partition in range(self._partitions):
             own = query.spread[partition] if partition < len(query.spread) else [0.0] * len(arrived)
-            shares = [
-                part / total if total > 0 else 1 / self._partitions
-                for part, total in zip(own, arrived, strict=True)
+            fractions = [
+                part / count if count > 0 else 1 / self._partitions
+                for part, count in zip(own, arrived, strict=True)
             ]
             rates.append(
                 tuple(
-                    None if rate is None else rate * share
-                    for rate, share in zip(query.rates, shares, strict=True)
+                    None if rate is None else rate * fraction
+                    for rate, fraction in zip(query.rates, fractions, strict=True)
                 )
             )
-            # While everything may probe, each partition may use all resources: the shares are those
-            # of the last batch, and they change.
-            divided = query.adapter.overloaded and whole > 0
-            caps.append(None if cap is None else cap * sum(own) / whole if divided else cap)
+            # While everything may probe, each partition may use all resources: the fractions are
+            # those of the last batch, and they change.
+            divided = query.adapter.overloaded and total > 0
+            caps.append(None if cap is None else cap * sum(own) / total if divided else cap)
         self._send(
             ControlRow(
                 uuid.uuid4().hex,

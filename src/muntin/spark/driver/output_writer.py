@@ -28,7 +28,7 @@ from muntin.runtime.time_warnings import warn_of_epoch, warn_of_rows_ahead
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.driver.metrics import RunMetrics
-from muntin.spark.driver.query_registry import RegisteredQuery
+from muntin.spark.driver.registry import RegisteredQuery
 from muntin.spark.driver.suspended_queries import SuspendedQueries
 from muntin.spark.exchange.controls import HELD
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
@@ -156,7 +156,7 @@ class OutputWriter:
             )
         except (CheckpointError, RunError, OSError):
             raise
-        except Exception as error:  # noqa: BLE001 (whatever it is, other queries continue)
+        except Exception as error:  # noqa: BLE001 (other queries continue)
             self._suspended.add(place, placed.query.name, reason_of(error))
             return nothing
 
@@ -200,5 +200,5 @@ class OutputWriter:
         return FileSink(self._late / quote(stream.name, safe="").replace(".", "%2E"), "parquet")
 
     def close(self) -> None:
-        """Close DuckDB, which complains of connections that outlive it."""
+        """Close DuckDB, which warns about connections that outlive it."""
         del self._duck, self.stages

@@ -15,7 +15,7 @@ from muntin.plan.description import Description, draw
 from muntin.spark.driver.explain import described
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.output_writer import OutputWriter
-from muntin.spark.driver.query_registry import QueryRegistry, RegisteredQuery
+from muntin.spark.driver.registry import RegisteredQuery, SparkRegistry
 from muntin.spark.driver.run_state import RunState
 from muntin.spark.driver.subscriptions import Subscriber, Subscriptions
 from muntin.spark.sinks import MemorySink, read_batches
@@ -27,7 +27,7 @@ class QueryReports:
     def __init__(
         self,
         state: RunState,
-        registry: QueryRegistry,
+        registry: SparkRegistry,
         writer: OutputWriter,
         load: LoadController,
         subscriptions: Subscriptions,

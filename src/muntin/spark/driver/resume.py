@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.query_changes import PendingChange, exports, settled
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.partition.offline_state import held_at_rest
+from muntin.spark.partition.offline_state import rows_in_checkpoint
 from muntin.spark.sink_ownership import SinkOwner, occupied
 
 
@@ -38,7 +38,7 @@ def resume(
     for change in changes:
         needed = exports(deployment, change.added) if change.added else ()
         held = (
-            held_at_rest(spark, checkpoint.spark, deployment, needed)
+            rows_in_checkpoint(spark, checkpoint.spark, deployment, needed)
             if needed and last >= 0
             else {}
         )

@@ -27,12 +27,12 @@ class RunState:
 
     @property
     def is_active(self) -> bool:
-        """Whether the streaming query runs."""
+        """True while the streaming query runs."""
         return self.streaming is not None and bool(self.streaming.isActive)
 
     @property
     def takes_changes(self) -> bool:
-        """Whether changes of queries travel as control rows; otherwise a start applies them."""
+        """True if changes of queries travel as control rows; otherwise a start applies them."""
         return self.live and self.is_active
 
     def current(self) -> Deployment:

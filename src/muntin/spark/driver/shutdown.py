@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from muntin.errors import RunError
-from muntin.spark.partition.state_server import Resident
+from muntin.spark.partition.state_client import StateClient
 from muntin.spark.session import configured
 
 _log = logging.getLogger("muntin.spark")
@@ -68,10 +68,10 @@ def after_query(streaming: StreamingQuery, then: Callable[[], None]) -> threadin
 
 
 def end_state_servers(run: str, partitions: int, seconds: float) -> None:
-    """Idle the state servers of all partitions; kill those that do not answer in time."""
+    """Release the state servers of all partitions; kill those that do not answer in time."""
     until = time.monotonic() + min(seconds, _ANSWER)
     for number in range(partitions):
-        killed = Resident(run, number, 0).stop(max(until - time.monotonic(), 0.5))
+        killed = StateClient(run, number, 0).stop(max(until - time.monotonic(), 0.5))
         if killed is not None:
             _log.warning(
                 "the state server %d of partition %d did not answer and was killed", killed, number

@@ -49,7 +49,7 @@ Batches: TypeAlias = Iterator[pa.RecordBatch]
 _packers: WeakKeyDictionary[LoadedDeployment, dict[tuple[str, int], Packer]] = WeakKeyDictionary()
 """Packers by stream and epoch; they live as long as their version of the deployment."""
 
-atexit.register(_packers.clear)  # DuckDB complains of connections that outlive it
+atexit.register(_packers.clear)  # DuckDB warns about connections that outlive it
 
 
 def _packer(loaded: LoadedDeployment, stream: str, epoch: int) -> Packer:

@@ -88,7 +88,7 @@ class PartitionBatch:
 
 
 @dataclass(frozen=True)
-class Output:
+class PartitionOutput:
     """Rows that leave a partition: results, late rows, or rows that a control row requested."""
 
     kind: str

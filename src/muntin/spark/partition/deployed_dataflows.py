@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.planner.partitioning import OWN
-from muntin.runtime.external_quota import Governed, LimitState
+from muntin.runtime.external_quota import ExternalQuota, LimitState
 from muntin.runtime.fault_isolation import reason_of
 from muntin.runtime.holdings import rows_held
 from muntin.runtime.query_group import Output
@@ -160,7 +160,7 @@ class DeployedDataflows:
 
     # -- probe budgets -----------------------------------------------------------------------------
 
-    def quotas(self) -> dict[str, Governed]:
+    def quotas(self) -> dict[str, ExternalQuota]:
         """Return the limited joins by the names of their queries."""
         return {name: one for each in self for name, one in each.dataflow.quotas().items()}
 

@@ -1,8 +1,9 @@
-"""When time alone can change a result: the instant before which a heartbeat is not worth a batch.
+"""The next instant at which time alone can change a result; heartbeats before it need no batch.
 
-Three things happen although no row arrives: rows that wait become final, rows leave their time windows, and
-queries with EVERY report at the next multiple. The instants returned here are never too late, so skipping
-the moments before them loses nothing. They may be too early, which costs a batch.
+Three things happen although no row arrives: rows that wait become final, rows leave their time
+windows, and queries with EVERY report at the next multiple. The instants returned here are never
+too late, so skipping the moments before them loses nothing. They may be too early, which costs a
+batch.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ def _due_of(
 
 
 def _expiry(query: Query, window: object) -> int:
-    """Return after how many microseconds a row leaves its window with an effect on results; 0: never."""
+    """Return the microseconds after which a row leaves its window with an effect on results.
+
+    0 if it never has one.
+    """
     plain = query.is_join and query.emit is Emit.INSERTS
     return window.micros if isinstance(window, TimeWindow) and not plain else 0

@@ -1,4 +1,4 @@
-"""What partitions hold while nothing runs: built from the shares in the checkpoint, in this process."""
+"""The rows that partitions hold while no engine runs, rebuilt in this process from a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,23 +10,29 @@ from pyspark.sql import SparkSession
 
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.partition_keys import partition_keys
-from muntin.spark.partition.recovery import RecoverablePartition, recalled
+from muntin.spark.partition.recovery import RecoverablePartition, decode_retained
 
 
-def held_at_rest(
-    spark: SparkSession, checkpoint: Path, program: Deployment, exports: Sequence[tuple[str, str]]
+def rows_in_checkpoint(
+    spark: SparkSession,
+    checkpoint: Path,
+    deployment: Deployment,
+    exports: Sequence[tuple[str, str]],
 ) -> dict[tuple[str, str], list[pa.Table]]:
-    """The rows that lanes hold of streams, a table for each partition, after the last batch that is complete."""
+    """Return the rows that dataflows hold of streams after the last complete batch.
+
+    ``exports`` are pairs of a dataflow and a stream; each gets one table per partition.
+    """
     found: dict[tuple[str, str], list[pa.Table]] = {}
     reader = spark.read.format("statestore").option("stateVarName", "shares")
-    shares = reader.load(str(checkpoint)).selectExpr(
-        "key.partition AS partition", "user_map_key.batch AS batch", "user_map_value.share AS share"
+    batches = reader.load(str(checkpoint)).selectExpr(
+        "key.partition AS partition", "user_map_key.batch AS batch", "user_map_value.share AS frame"
     )
-    for number, key in enumerate(partition_keys(spark, program.partitions)):
-        kept = shares.where(shares["partition"] == key).orderBy("batch").collect()
+    for number, key in enumerate(partition_keys(spark, deployment.partitions)):
+        retained = batches.where(batches["partition"] == key).orderBy("batch").collect()
         partition = RecoverablePartition.rebuilt(
-            program, number, (recalled(bytes(row["share"])) for row in kept)
+            deployment, number, (decode_retained(bytes(row["frame"])) for row in retained)
         )
-        for lane, stream in exports:
-            found.setdefault((lane, stream), []).append(partition.held(lane, stream))
+        for dataflow, stream in exports:
+            found.setdefault((dataflow, stream), []).append(partition.held(dataflow, stream))
     return found

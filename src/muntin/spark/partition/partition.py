@@ -5,7 +5,7 @@ tasks of the micro-batch. The queries of a dataflow read the same streams; its f
 the newest times of these streams and the deployment alone. A row is late for a dataflow when it
 comes behind the watermark of the batches before.
 
-A partition is built again by replaying its batches, from the oldest that a window still reaches.
+A partition is rebuilt by replaying its batches, from the oldest that a window still reaches.
 :class:`muntin.spark.partition.retained_batches.RetainedBatches` determines which those are.
 """
 
@@ -29,9 +29,9 @@ from muntin.spark.exchange.controls import CONTROLS, HELD, ControlRow
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import (
     TIMELESS,
-    Output,
     Part,
     PartitionBatch,
+    PartitionOutput,
     from_blob,
     to_blob,
 )
@@ -49,7 +49,7 @@ CLOCK = "clock"
 """The kind of output with the closed and the first instant, for the global stage of a query."""
 
 OnRelease: TypeAlias = Callable[[str, pa.Table], None]
-"""Gets the name of a query and results of it, in the middle of the work; must return quickly."""
+"""Gets the name of a query and results of it, during the work; must return quickly."""
 
 
 class Partition:
@@ -68,7 +68,9 @@ class Partition:
 
     # -- batches -----------------------------------------------------------------------------------
 
-    def apply(self, batch: PartitionBatch, on_release: OnRelease | None = None) -> list[Output]:
+    def apply(
+        self, batch: PartitionBatch, on_release: OnRelease | None = None
+    ) -> list[PartitionOutput]:
         """Process a batch and return its outputs; ``on_release`` gets results of joins at once."""
         arrival = time.monotonic()
         self._move(batch)
@@ -77,7 +79,7 @@ class Partition:
         rows, ahead = self._in_range(rows)
         self._counts = BatchCounts(came, self.dataflows.count_owned(ahead))
         outputs = [
-            Output(LATE, stream, table)
+            PartitionOutput(LATE, stream, table)
             for (number, stream), table in rows.items()
             if number == TIMELESS
         ]
@@ -91,7 +93,7 @@ class Partition:
                     on_release(name, table)
             for late in (_rows_for(dataflow, ahead), dataflow.late()):
                 reported = self.dataflows.late(dataflow, late)
-                outputs += [Output(LATE, stream, table) for stream, table in reported]
+                outputs += [PartitionOutput(LATE, stream, table) for stream, table in reported]
         self._moment = max(self._moment, BEFORE_ALL if batch.moment is None else batch.moment)
         suspended = self.dataflows.suspended()
         for placed in self.dataflows.in_force():
@@ -100,12 +102,12 @@ class Partition:
         self._results.clear()
         return outputs
 
-    def _outputs(self, placed: PlacedQuery) -> Iterator[Output]:
+    def _outputs(self, placed: PlacedQuery) -> Iterator[PartitionOutput]:
         """Yield the results of a query, or the changes of its parts for its global stage."""
         for part in placed.parts:
             tables = self._results.get(part.name)
             if tables:
-                yield Output(RESULTS, part.name, pa.concat_tables(tables))
+                yield PartitionOutput(RESULTS, part.name, pa.concat_tables(tables))
         last = placed.distribution.last
         snapshot = placed.query.emit is Emit.SNAPSHOT
         if last is not None and (snapshot or last.has_beginning):
@@ -117,7 +119,7 @@ class Partition:
                 "first": pa.array([first], pa.int64()),
                 "closed": [max(dataflow.final[0] - 1, self._moment)],
             }
-            yield Output(CLOCK, placed.query.name, pa.table(times))
+            yield PartitionOutput(CLOCK, placed.query.name, pa.table(times))
 
     def replay(self, batch: PartitionBatch) -> None:
         """Process a batch whose results are known."""
@@ -170,14 +172,14 @@ class Partition:
 
     # -- snapshots and recovery --------------------------------------------------------------------
 
-    def answers(self, controls: Iterable[str]) -> Iterator[Output]:
+    def answers(self, controls: Iterable[str]) -> Iterator[PartitionOutput]:
         """Yield the rows that control rows ask for; the first partition confirms the controls."""
         for control in map(ControlRow.from_text, controls):
             if self.number == 0:
-                yield Output(CONTROLS, control.name, pa.table({}))
+                yield PartitionOutput(CONTROLS, control.name, pa.table({}))
             for name, stream in control.exports:
                 key = json.dumps([control.name, name, stream])
-                yield Output(HELD, key, self.held(name, stream))
+                yield PartitionOutput(HELD, key, self.held(name, stream))
 
     def held(self, name: str, stream: str) -> pa.Table:
         """Return the rows of a stream that a dataflow holds and this partition owns."""
@@ -229,7 +231,7 @@ class Partition:
         self._positions = clock.positions or {}
 
     def clock(self) -> PartitionClock:
-        """Return how far time has come."""
+        """Return the progress of event time."""
         found = {each.name: positions(each.dataflow) for each in self.dataflows}
         newest, ahead = dict(self._time.newest), dict(self._time.ahead)
         return PartitionClock(newest, self._moment, self.dataflows.limits(), found, ahead)

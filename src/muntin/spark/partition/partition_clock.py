@@ -1,4 +1,4 @@
-"""How far time has come in a partition."""
+"""The progress of event time in a partition."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class PartitionClock:
     """The newest time of each stream, and the last moment.
 
     ``limits`` are the probe budgets of limited joins and their use, see
-    :mod:`muntin.runtime.external_quota`. ``ahead`` is for each stream how many consecutive rows were
-    too far ahead of it, see :mod:`muntin.spark.exchange.time_bounds`. ``positions`` is for each
-    dataflow how many rows of its streams there were: FIRST and LAST in a global stage identify rows
-    by their positions.
+    :mod:`muntin.runtime.external_quota`. ``ahead`` is for each stream how many consecutive rows
+    were too far ahead of it, see :mod:`muntin.spark.exchange.time_bounds`. ``positions`` is for
+    each dataflow how many rows of its streams there were: FIRST and LAST in a global stage
+    identify rows by their positions.
     """
 
     newest: dict[str, int]

@@ -19,8 +19,8 @@ from muntin.runtime.arrivals import batch_of, times_of
 from muntin.runtime.dataflow import Dataflow, Frontier
 from muntin.runtime.fault_isolation import reason_of
 from muntin.runtime.holdings import table_held
+from muntin.runtime.planned_query import PlannedQuery, plan_checked
 from muntin.runtime.query_group import Output
-from muntin.runtime.registration import Registration, plan_checked
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.snapshot import Snapshot
 from muntin.spark.exchange.deployment import Deployment, Place, PlacedQuery
@@ -80,7 +80,7 @@ class PartitionDataflow:
                 own = given.of_query(part.options, SINK_OPTIONS)
                 plan = plan_checked(part, own, self._known)
                 tables_of = self.dataflow.add(
-                    Registration(part, plan, own, self._known, isolated=True)
+                    PlannedQuery(part, plan, own, self._known, isolated=True)
                 )
                 initial += [(part.name, table) for table in tables_of]
         except Exception:

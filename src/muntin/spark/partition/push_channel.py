@@ -1,11 +1,14 @@
-"""The way of released results from the processes of partitions to the driver, while they still work on their shares.
+"""Send results from partitions to the driver while a batch is still being processed.
 
-The driver listens on a port; its address and a key of its own travel with the tasks and are nowhere on disk. A partition whose
-queries have subscribers connects and sends each piece from within its work, at once. At the end of a share it waits for one word from
-the driver: so when a batch is complete, all that was released is in the subscribers' buffers. A driver that
-cannot be reached, or stands still, costs a share some seconds once a minute at most; results that may not have come are counted.
+The driver listens on a port; the port's address and key travel with the tasks and are never on
+disk. A partition whose queries have subscribers connects and sends results as soon as they are
+released. At the end of a batch it waits for one confirmation from the driver: when the batch is
+complete, everything that was released is in the subscribers' buffers. A driver that cannot be
+reached or does not respond delays a batch by some seconds, at most once per minute; results that
+may be lost are counted.
 
-Both sides prove that they have the key before anything is sent. What is sent is JSON and Arrow, never code.
+Both sides prove that they have the key before anything is sent. Messages are JSON and Arrow, never
+code.
 """
 
 from __future__ import annotations
@@ -35,21 +38,21 @@ from muntin.spark.exchange.messages import from_blob, to_blob
 _log = logging.getLogger("muntin.spark")
 
 _PATIENCE = 5.0
-"""Seconds for a connection, for the proof of the key, and for the other side to take or say something."""
+"""Timeout in seconds for connecting, for the proof of the key, and for each send and receive."""
 _END = b""
-"""What comes after the last piece of a share, and what is answered to it."""
+"""Sent after the last results of a batch, and the answer to it."""
 _PAUSE = 60.0
 """Seconds after which a driver that could not be reached is tried again."""
 _BROKEN = (EOFError, OSError, AuthenticationError)
 _STRANGE = (*_BROKEN, AssertionError, ValueError)
-"""What the proof of the key raises, whoever is at the other end."""
+"""The errors of a failed proof of the key, whatever is at the other end."""
 
 Take: TypeAlias = Callable[[str, Mark, pa.Table], None]
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the driver listens, and the key."""
+    """The host and port where the driver listens, and the key."""
 
     host: str
     port: int
@@ -57,8 +60,8 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Outlet:
-    """Where a partition sends the results of which queries."""
+class PushTarget:
+    """The address to which a partition sends results, and the queries that have subscribers."""
 
     address: Address
     partition: int
@@ -66,7 +69,10 @@ class Outlet:
 
 
 def _connection(own: socket.socket, patience: float) -> Connection:
-    """A connection over a duplicate of a socket: small pieces go at once, and nothing takes longer than ``patience``."""
+    """Return a connection over a duplicate of a socket.
+
+    Small messages are sent at once, and no call takes longer than ``patience`` seconds.
+    """
     own.setblocking(True)
     own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -92,10 +98,10 @@ def _unpacked(message: bytes) -> tuple[str, Mark, pa.Table]:
     return query, Mark(batch, partition, sequence, arrived), from_blob(blob)
 
 
-class Reception:
-    """The driver's side: takes what partitions send and hands it on to ``take``, in a thread for each partition.
+class PushReceiver:
+    """Receives results in the driver and passes them to ``take``, in one thread per partition.
 
-    ``host`` is where the machines of partitions find the driver, ``bind`` the address on this machine.
+    ``host`` is the driver's name for the machines of partitions, ``bind`` its address here.
     """
 
     def __init__(self, host: str, bind: str, take: Take) -> None:
@@ -111,7 +117,7 @@ class Reception:
                 hint="Set spark.driver.bindAddress to an address it has",
             ) from error
         self.address = Address(host, self._socket.getsockname()[1], secrets.token_bytes(32))
-        threading.Thread(target=self._accept, name="muntin-reception", daemon=True).start()
+        threading.Thread(target=self._accept, name="muntin-receiver", daemon=True).start()
 
     def _accept(self) -> None:
         while True:
@@ -122,11 +128,11 @@ class Reception:
             with self._lock:
                 self._open.add(own)
             threading.Thread(
-                target=self._serve, args=(own,), name="muntin-reception-partition", daemon=True
+                target=self._serve, args=(own,), name="muntin-receiver-partition", daemon=True
             ).start()
 
     def _serve(self, own: socket.socket) -> None:
-        """Take what one partition sends, until it or we have enough of it."""
+        """Receive from one partition until either side closes the connection."""
         try:
             with _connection(own, _PATIENCE) as connection:
                 if self._proved(connection):
@@ -139,7 +145,7 @@ class Reception:
             own.close()
 
     def _proved(self, connection: Connection) -> bool:
-        """Whether the other side has the key, too."""
+        """Return whether the other side has the key, too."""
         try:
             deliver_challenge(connection, self.address.key)
             answer_challenge(connection, self.address.key)
@@ -156,29 +162,29 @@ class Reception:
                 self._take(*_unpacked(message))
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for own in [self._socket, *self._open]:
             with contextlib.suppress(OSError):
                 own.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 
-class Courier:
-    """The partition's side: keeps a connection to the driver from share to share, once one was needed."""
+class PushConnection:
+    """A partition's connection to the driver, kept from batch to batch once one was needed."""
 
     def __init__(self) -> None:
         self._address: Address | None = None
         self._connection: Connection | None = None
         self._not_before = 0.0
 
-    def releases(self, outlet: Outlet, batch: int, arrived: float) -> Releases:
-        """For the results of one share."""
-        if outlet.address != self._address:
+    def begin(self, target: PushTarget, batch: int, arrived: float) -> BatchPush:
+        """Return a sender for the results of one batch."""
+        if target.address != self._address:
             self.drop()
-            self._address, self._not_before = outlet.address, 0.0
+            self._address, self._not_before = target.address, 0.0
         if self._connection is None and time.monotonic() >= self._not_before:
-            self._connect(outlet.address)
-        return Releases(self, outlet, Mark(batch, outlet.partition, 0, arrived))
+            self._connect(target.address)
+        return BatchPush(self, target, Mark(batch, target.partition, 0, arrived))
 
     def _connect(self, address: Address) -> None:
         self._not_before = time.monotonic() + _PAUSE
@@ -199,11 +205,11 @@ class Courier:
 
     @property
     def connected(self) -> bool:
-        """Whether there is a connection."""
+        """True while there is a connection."""
         return self._connection is not None
 
     def send(self, message: bytes) -> None:
-        """Send, if there is a connection."""
+        """Send a message if there is a connection."""
         if self._connection is not None:
             try:
                 self._connection.send_bytes(message)
@@ -211,7 +217,7 @@ class Courier:
                 self.drop()
 
     def confirmed(self) -> bool:
-        """Whether the driver says that it has all that was sent."""
+        """Return whether the driver confirms that it has received all messages."""
         self.send(_END)
         if self._connection is None:
             return False
@@ -222,34 +228,34 @@ class Courier:
         return self.connected
 
     def drop(self) -> None:
-        """Let go of the connection; the next share tries again."""
+        """Close the connection; the next batch tries again."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
 
 
-class Releases:
-    """Sends the results of one share as they are released: a function for :meth:`muntin.engine.engine.Engine.feed`."""
+class BatchPush:
+    """Sends the results of one batch as they are released; called with each of them."""
 
-    def __init__(self, courier: Courier, outlet: Outlet, first: Mark) -> None:
-        self._courier = courier
-        self._wanted = outlet.queries
+    def __init__(self, connection: PushConnection, target: PushTarget, first: Mark) -> None:
+        self._connection = connection
+        self._queries = target.queries
         self._first = first
         self._released: Counter[str] = Counter()
-        self._whole = courier.connected
+        self._complete = connection.connected
 
     def __call__(self, query: str, results: pa.Table) -> None:
         """Send results of a query, if it has subscribers."""
-        if query in self._wanted and len(results):
+        if query in self._queries and len(results):
             mark = Mark(
                 self._first.batch, self._first.partition, self._released[query], self._first.arrived
             )
             self._released[query] += len(results)
-            if self._whole:
-                self._courier.send(_packed(query, mark, results))
-                self._whole = self._courier.connected
+            if self._complete:
+                self._connection.send(_packed(query, mark, results))
+                self._complete = self._connection.connected
 
     def end(self) -> int:
-        """The share is done: how many of its results may not have come to the driver."""
+        """End the batch; return how many of its results may not have reached the driver."""
         released = self._released.total()
-        return 0 if not released or (self._whole and self._courier.confirmed()) else released
+        return 0 if not released or (self._complete and self._connection.confirmed()) else released

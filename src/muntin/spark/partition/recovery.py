@@ -1,4 +1,7 @@
-"""A partition that can be built again: the shares that its windows reach, each with a note of where the partition was before it."""
+"""A partition that can be rebuilt from the batches that its windows reach.
+
+Each of these batches is retained with a note of the state of the partition before it.
+"""
 
 from __future__ import annotations
 
@@ -11,33 +14,33 @@ import pyarrow as pa
 
 from muntin.runtime.codec import decode, encode
 from muntin.spark.exchange.deployment import Deployment
-from muntin.spark.exchange.messages import Output, PartitionBatch
+from muntin.spark.exchange.messages import PartitionBatch, PartitionOutput
 from muntin.spark.exchange.partition_metrics import PartitionMetrics, Rebuilt
 from muntin.spark.partition.partition import OnRelease, Partition
 from muntin.spark.partition.retained_batches import RetainedBatch, RetainedBatches
 from muntin.spark.partition.spool import Sent
 
-Memory: TypeAlias = bytes
-"""A batch that is kept, with its note, as it is in the state store."""
+RetainedFrame: TypeAlias = bytes
+"""A retained batch with its note, as it is in the state store."""
 
 FEW = 20_000
-"""So many rows more than twice those in the windows may always be kept."""
+"""Rows beyond twice those in the windows that may be retained before a snapshot is taken."""
 
 _KIND = "share"
 
 
 @dataclass(frozen=True)
-class _Remembered:
+class _Retained:
     note: RetainedBatch
     batch: PartitionBatch
 
 
-def remembered(note: RetainedBatch, batch: PartitionBatch) -> Memory:
+def encode_retained(note: RetainedBatch, batch: PartitionBatch) -> RetainedFrame:
     """Return a batch and its note as a frame."""
-    return encode(_Remembered(note, batch), _KIND)
+    return encode(_Retained(note, batch), _KIND)
 
 
-def recalled(memory: Memory) -> tuple[RetainedBatch, PartitionBatch]:
+def decode_retained(frame: RetainedFrame) -> tuple[RetainedBatch, PartitionBatch]:
     """Return the batch and the note in a frame.
 
     Raises
@@ -45,18 +48,19 @@ def recalled(memory: Memory) -> tuple[RetainedBatch, PartitionBatch]:
     CheckpointError
         When the frame is damaged.
     """
-    kept = decode(memory, _KIND, _Remembered, "a batch in the state store of the checkpoint")
+    kept = decode(frame, _KIND, _Retained, "a batch in the state store of the checkpoint")
     return kept.note, kept.batch
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What came of a batch: the outputs, the note to keep with it, batches that need not be kept any more, and what was counted.
+    """The effects of a batch: outputs, the note to retain with it, and metrics.
 
-    If there is a ``snapshot``, the note belongs to it, and it is kept instead of the batch.
+    ``gone`` are batches that need not be retained any more. If there is a ``snapshot``, the note
+    belongs to it, and it is retained instead of the batch.
     """
 
-    outputs: list[Output]
+    outputs: list[PartitionOutput]
     note: RetainedBatch
     gone: list[int]
     stats: PartitionMetrics
@@ -65,7 +69,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a batch as it travels: outputs sent instead of outputs, the rest as in :class:`Applied`."""
+    """An :class:`Applied` as it is sent: ``sent`` takes the place of the outputs."""
 
     sent: list[Sent]
     note: RetainedBatch
@@ -75,7 +79,7 @@ class Answer:
 
 
 class RecoverablePartition:
-    """A partition with its ledger; ``version`` is the last batch that was applied."""
+    """A partition and its retained batches; ``version`` is the last batch that was applied."""
 
     def __init__(self, deployment: Deployment, number: int) -> None:
         self._deployment = deployment
@@ -91,13 +95,13 @@ class RecoverablePartition:
         number: int,
         kept: Iterable[tuple[RetainedBatch, PartitionBatch]],
     ) -> RecoverablePartition:
-        """The partition as it was after the last of the shares that are kept: all of them repeated, without results."""
+        """Return the partition as it was after the last retained batch: replay all of them."""
         began = time.time()
         partition = cls(deployment, number)
         last: RetainedBatch | None = None
         for place, (note, batch) in enumerate(kept):
             if note.since is not None:
-                assert place == 0, "a snapshot stands for all that was before it"
+                assert place == 0, "a snapshot replaces everything before it"
                 partition._partition.load(batch, note.before, note.since)
             else:
                 if place == 0:
@@ -112,7 +116,7 @@ class RecoverablePartition:
         return partition
 
     def extend(self, deployment: Deployment) -> bool:
-        """Take a program that is this one with further changes; whether it is."""
+        """Take a deployment with further changes; return False if it is not an extension."""
         known = len(self._deployment.changes)
         if replace(deployment, changes=deployment.changes[:known]) != self._deployment:
             return False
@@ -121,7 +125,7 @@ class RecoverablePartition:
         return True
 
     def apply(self, batch: PartitionBatch, on_release: OnRelease | None = None) -> Applied:
-        """Apply the next batch; ``on_release`` gets results as soon as they are made."""
+        """Apply the next batch; ``on_release`` gets results as soon as they are computed."""
         self._retained.add(
             batch, self._partition.clock(), self._deployment.streams, self._partition.reached()
         )
@@ -135,10 +139,11 @@ class RecoverablePartition:
         return Applied(outputs, self._retained.kept[-1], gone, stats, snapshot)
 
     def _compact(self, gone: list[int]) -> PartitionBatch | None:
-        """A snapshot in the place of all shares, when windows per partition hold less than half of what is kept.
+        """Replace all batches by a snapshot when less than half of their rows are still held.
 
-        Shares never go by age where such a window reads a stream, since it may hold a single old row of them. As many rows have
-        come since the last snapshot as this one has, so it costs O(1) a row in all.
+        Batches never expire by age where a partitioned window reads a stream, since it may hold a
+        single old row of one of them. At least as many rows as the snapshot has have come since
+        the last one, so the cost is O(1) per row.
         """
         endless = any(reach.forever for reach in self._partition.dataflows.reach.values())
         if not endless or self._retained.weight <= 2 * self.rows() + FEW:
@@ -149,10 +154,10 @@ class RecoverablePartition:
         )
         return snapshot
 
-    def held(self, lane: str, stream: str) -> pa.Table:
-        """The rows of a stream that a lane holds, as far as they are at home here."""
-        return self._partition.held(lane, stream)
+    def held(self, dataflow: str, stream: str) -> pa.Table:
+        """Return the rows of a stream that a dataflow holds and this partition owns."""
+        return self._partition.held(dataflow, stream)
 
     def rows(self) -> int:
-        """Rows that it holds."""
+        """Return the number of rows that it holds."""
         return self._partition.dataflows.rows_held()

@@ -1,4 +1,4 @@
-"""Which batches must be retained to build a partition again: those that a window still reaches."""
+"""The batches that are retained to rebuild a partition: those that a window still reaches."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from muntin.spark.partition.partition_clock import CameBefore, PartitionClock
 from muntin.spark.partition.window_reach import WindowReach
 
 _BATCH = 64
-"""The cost of retaining and replaying a batch, in rows, however few it has."""
+"""The fixed cost of retaining and replaying a batch, in rows."""
 
 
 @dataclass(frozen=True)
 class RetainedBatch:
-    """A note on a batch that is retained: the clock before it, and its extents.
+    """A note on a retained batch: the clock before it, and its extents.
 
     An extent is, for a partitioning and a stream, how many rows certainly count, and the oldest and
     newest time. With ``since`` the batch is a snapshot: it replaces all batches up to its number,
@@ -40,11 +40,11 @@ class RetainedBatch:
 
 @dataclass
 class RetainedBatches:
-    """The notes on all batches that are retained, oldest first."""
+    """The notes on all retained batches, oldest first."""
 
     kept: deque[RetainedBatch] = field(default_factory=deque)
     weight: int = 0
-    """Rows that are retained, and a constant for each batch."""
+    """The retained rows, plus a constant for each batch."""
 
     def keep(self, note: RetainedBatch) -> None:
         """Add a note."""
@@ -82,8 +82,13 @@ class RetainedBatches:
         return gone
 
     def _note(
-        self, batch: PartitionBatch, before: PartitionClock, streams: Sequence[Stream], since: CameBefore | None, floors: Mapping[int, int]
-    ) -> RetainedBatch:  # fmt: skip
+        self,
+        batch: PartitionBatch,
+        before: PartitionClock,
+        streams: Sequence[Stream],
+        since: CameBefore | None,
+        floors: Mapping[int, int],
+    ) -> RetainedBatch:
         times = {stream.name: stream.time for stream in streams}
         bounds = bounds_after(before.newest, before.ahead, before.moment, batch)
         extents = {}
@@ -92,7 +97,7 @@ class RetainedBatches:
             rows += len(table)
             if key[0] == TIMELESS:
                 continue
-            table, _ = bounds.split(table, key[1], times[key[1]])  # noqa: PLW2901 - what is left of it
+            table, _ = bounds.split(table, key[1], times[key[1]])  # noqa: PLW2901
             if not len(table):
                 continue
             column = times_of(table, times[key[1]])

@@ -1,8 +1,9 @@
-"""The way of outputs from partitions to the driver.
+"""The spool: files that carry large outputs from partitions to the driver.
 
-A few rows travel through Spark. Many are left in a file in the checkpoint, which all processes reach, and only its name travels:
-to go through a socket to the worker, from there to Java, and from Java to the driver takes several times as long as to write
-and map a file. A file belongs to one attempt; the driver removes all of them when the sinks have the batch.
+Small outputs travel through Spark. Large ones are written to a file in the checkpoint, which all
+processes reach, and only the name travels: a socket to the worker, from there to Java, and from
+Java to the driver takes several times as long as writing and mapping a file. A file belongs to one
+attempt; the driver removes all files when the sinks have written the batch.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from muntin.runtime.frames import damaged
-from muntin.spark.exchange.messages import Output, from_blob, to_blob
+from muntin.spark.exchange.messages import PartitionOutput, from_blob, to_blob
 
 _FEW = 65_536
-"""Bytes that may as well travel."""
+"""The largest output in bytes that travels through Spark."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """An output on its way: its bytes, or the name of the file that has them."""
+    """An output in transit: its bytes, or the name of the file that contains them."""
 
     kind: str
     name: str
@@ -33,12 +34,12 @@ class Sent:
 
 @dataclass(frozen=True)
 class Spool:
-    """The folder of the files."""
+    """Writes and reads the files in a folder."""
 
     folder: Path
 
-    def put(self, output: Output) -> Sent:
-        """Send an output."""
+    def put(self, output: PartitionOutput) -> Sent:
+        """Write an output to a file if it is large; return what to send."""
         rows = len(output.table)
         if output.table.nbytes <= _FEW:
             return Sent(output.kind, output.name, rows, to_blob(output.table), "")
@@ -52,7 +53,7 @@ class Spool:
         return Sent(output.kind, output.name, rows, b"", name)
 
     def take(self, blob: bytes, file: str) -> pa.Table:
-        """The rows of an output that came."""
+        """Return the rows of an output that was sent."""
         if not file:
             return from_blob(blob)
         path = self.folder / file
@@ -63,6 +64,6 @@ class Spool:
             raise damaged(str(path)) from error
 
     def clear(self) -> None:
-        """Remove all files: those of the last batch, and of attempts that came to nothing."""
+        """Remove all files: those of the last batch, and of failed attempts."""
         for path in self.folder.glob("*.arrow"):
             path.unlink(missing_ok=True)

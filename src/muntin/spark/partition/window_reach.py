@@ -94,5 +94,5 @@ def reach_into(stream: str, placed: PlacedQuery, known: WindowReach) -> WindowRe
 
 
 def settings_of(placed: PlacedQuery) -> Settings:
-    """Return the settings of a query: those when it was registered, and its options."""
+    """Return the settings of a query: those at its registration, and its options."""
     return Settings.of(**placed.registered.settings).of_query(placed.query.options, SINK_OPTIONS)

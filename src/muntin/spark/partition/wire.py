@@ -1,11 +1,12 @@
-"""What a worker and the process of a partition say to each other: frames, so that neither side unpickles anything.
+"""The messages between a worker and a state server: frames, so neither side unpickles anything.
 
-A message is a tuple of a word and its arguments. Both sides have proved that they hold the key of the
-socket before the first one is sent.
+A message is a tuple of a word and its arguments. Both sides have proved that they hold the key of
+the socket before the first one is sent.
 """
 
 from __future__ import annotations
 
+import hashlib
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -13,22 +14,30 @@ from typing import Any
 from muntin.runtime.codec import decode_values, encode_values
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.exchange.messages import PartitionBatch
-from muntin.spark.partition.push_channel import Outlet
+from muntin.spark.partition.push_channel import PushTarget
 from muntin.spark.partition.recovery import Answer
 
 _KIND = "message"
 _MESSAGES: dict[str, tuple[Any, ...]] = {
-    "apply": (str, int, PartitionBatch, Path, Outlet | None),
+    "apply": (str, int, PartitionBatch, Path, PushTarget | None),
     "extend": (bytes,),
     "rebuild": (bytes, int),
     "extend?": (),
     "rebuild?": (),
-    "rest": (Path, Path),
-    "rests": (),
+    "release": (Path, Path),
+    "released": (),
     "applied": (Answer,),
     "failed": (str,),
 }
 """The types of the arguments of each word."""
+
+NO_MORE = b""
+"""Sent after the last of the batches from which a partition is rebuilt."""
+
+
+def digest_of(deployment: bytes) -> str:
+    """Return the digest that identifies a deployment."""
+    return hashlib.sha256(deployment).hexdigest()
 
 
 def send(connection: Connection, message: tuple[Any, ...]) -> None:
@@ -38,7 +47,7 @@ def send(connection: Connection, message: tuple[Any, ...]) -> None:
 
 
 def receive(connection: Connection) -> tuple[Any, ...]:
-    """Return the next message; raise OSError if it is not one of ours."""
+    """Return the next message; raise OSError if it is not a known one."""
     content = connection.recv_bytes()
     try:
         return decode_values(content, _KIND, _MESSAGES, "a message between processes")

@@ -17,7 +17,7 @@ from muntin.spark.driver.batch_pacer import BatchPacer, MeasuredBatch
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.exchange.controls import ControlRow, ProbeLimits
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.messages import Output, PartitionBatch
+from muntin.spark.exchange.messages import PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import RESULTS
 from muntin.spark.partition.recovery import RecoverablePartition
@@ -263,7 +263,7 @@ def partition_batches(deployment: Deployment, seed: int) -> Iterator[PartitionBa
         yield PartitionBatch(batch, 0, newest, tuple(parts), controls=controls)
 
 
-def results(outputs: list[Output]) -> list[str]:
+def results(outputs: list[PartitionOutput]) -> list[str]:
     return [
         str(row) for output in outputs if output.kind == RESULTS for row in output.table.to_pylist()
     ]

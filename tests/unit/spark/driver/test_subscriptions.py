@@ -85,7 +85,9 @@ def test_a_failing_subscriber_is_called_again_and_reported_once_per_batch(
         "rows": 6, "rows_waiting": 0, "rows_left_out": 0, "failures": 6,
         "last_failure": "ZeroDivisionError: row 2 of 1",
     }  # fmt: skip
-    said = [f"a subscriber of query q failed in batch {batch}; the run goes on" for batch in (0, 1)]
+    said = [
+        f"a subscriber of query q failed in batch {batch}; the run continues" for batch in (0, 1)
+    ]
     assert [record.getMessage() for record in caplog.records] == said
     assert all(record.exc_info for record in caplog.records)
 

@@ -15,7 +15,7 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.model.catalog import Stream
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.output_writer import BatchOutputs, OutputWriter
-from muntin.spark.driver.query_registry import RegisteredQuery
+from muntin.spark.driver.registry import RegisteredQuery
 from muntin.spark.driver.suspended_queries import SuspendedQueries
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.messages import Part, PartitionBatch, to_blob

@@ -24,12 +24,13 @@ from muntin.spark.exchange import deployment_file
 from muntin.spark.exchange.carried_rows import carried_parts
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.deployment_file import DeploymentFile
-from muntin.spark.exchange.messages import Output, from_blob, to_blob
-from muntin.spark.partition.recovery import recalled
+from muntin.spark.exchange.messages import PartitionOutput, from_blob, to_blob
+from muntin.spark.partition.recovery import decode_retained
 from muntin.spark.partition.spool import Spool
-from muntin.spark.partition.state_server import ResidentError
-from muntin.spark.partition.task import recall
-from tests.unit.spark.partition.test_recovery import PAIRS, partition_batches, program_of
+from muntin.spark.partition.state_client import StateServerError
+from muntin.spark.partition.task import retained_frames
+from tests.unit.spark.partition.test_recovery import PAIRS, program_of
+from tests.unit.spark.partition.test_recovery import partition_batches as shares
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
 
@@ -175,21 +176,21 @@ def test_planted_rows_of_a_dataflow_are_not_executed(
     tmp_path: Path, trap: tuple[bytes, Path]
 ) -> None:
     content, sprung = trap
-    rows = from_blob(next(partition_batches(PROGRAM, ["1 2"])).parts[0].blob)
+    rows = from_blob(next(shares(PROGRAM, ["1 2"])).parts[0].blob)
     added = PendingChange(
         DeployedQuery("r", "SELECT a.k FROM A a, A b WHERE a.v = b.v WINDOW 9 SECONDS", {})
     )
-    deployment = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, tmp_path)
-    ((_, part),) = carried_parts(deployment, range(1), 0, tmp_path)
+    program = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, tmp_path)
+    ((_, part),) = carried_parts(program, range(1), 0, tmp_path)
     assert len(from_blob(part.blob)) == 2
     (file,) = (tmp_path / added.name).iterdir()
     whole = file.read_bytes()
     file.write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{file} was written by Muntin 0.1"):
-        carried_parts(deployment, range(1), 0, tmp_path)
+        carried_parts(program, range(1), 0, tmp_path)
     file.write_bytes(whole[:-1])
     with pytest.raises(CheckpointError, match=rf"{file} is damaged"):
-        carried_parts(deployment, range(1), 0, tmp_path)
+        carried_parts(program, range(1), 0, tmp_path)
     assert not sprung.exists()
 
 
@@ -201,17 +202,19 @@ def test_a_planted_partition_batch_is_not_executed(trap: tuple[bytes, Path]) -> 
             del key
             return (bytes(4) + content,)
 
-    with pytest.raises(ResidentError, match=r"the rows of batch 0 in the checkpoint are damaged"):
-        list(recall(cast("Any", Planted()), 0, 0, 1))
+    with pytest.raises(
+        StateServerError, match=r"the rows of batch 0 in the checkpoint are damaged"
+    ):
+        list(retained_frames(cast("Any", Planted()), 0, 0, 1))
     with pytest.raises(CheckpointError, match=r"was written by Muntin 0\.1"):
-        recalled(bytes(4) + content)
+        decode_retained(bytes(4) + content)
     assert not sprung.exists()
 
 
 def test_planted_outputs_are_not_executed(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
     spool = Spool(tmp_path)
-    sent = spool.put(Output("results", "q", pa.table({"v": range(100_000)})))
+    sent = spool.put(PartitionOutput("results", "q", pa.table({"v": range(100_000)})))
     (tmp_path / sent.file).write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{sent.file} is damaged"):
         spool.take(b"", sent.file)
@@ -234,14 +237,14 @@ def test_pickle_is_imported_only_where_spark_requires_it() -> None:
 
 def test_twenty_changes_of_a_deployment_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
     rows = to_blob(pa.table({"v": range(700_000)}), compressed=False)
-    deployment = Deployment(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
+    program = Deployment(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
     checkpoint, file = Checkpoint(tmp_path), DeploymentFile(str(tmp_path / "muntin" / "program"))
     deployment_file._loaded.clear()
     _packers.clear()
     for number in range(20):
         changes = tuple(QueryChange(at, dropped=f"gone{at}") for at in range(number))
         checkpoint.write(
-            "run", Deployment(deployment.streams, deployment.tables, deployment.queries, changes, 1)
+            "run", Deployment(program.streams, program.tables, program.queries, changes, 1)
         )
         loaded = file.read()
         assert len(loaded.deployment.changes) == number, "the newest version is read"

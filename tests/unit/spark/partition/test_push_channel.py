@@ -15,89 +15,89 @@ import pytest
 from muntin.errors import RunError
 from muntin.spark.exchange.marks import Mark
 from muntin.spark.partition import push_channel as releasing
-from muntin.spark.partition.push_channel import Address, Courier, Outlet, Reception
+from muntin.spark.partition.push_channel import Address, PushConnection, PushReceiver, PushTarget
 
 HOST = "127.0.0.1"
 Came = list[tuple[str, Mark, list[int]]]
 
 
-class Driver:
+class Desk:
     """A driver and the results it received."""
 
     def __init__(self) -> None:
         self.came: Came = []
-        self.reception = Reception(HOST, HOST, self._take)
+        self.receiver = PushReceiver(HOST, HOST, self._take)
 
     def _take(self, query: str, mark: Mark, results: pa.Table) -> None:
         self.came.append((query, mark, results.column("v").to_pylist()))
 
-    def outlet(self, partition: int = 0) -> Outlet:
-        return Outlet(self.reception.address, partition, frozenset({"q"}))
+    def target(self, partition: int = 0) -> PushTarget:
+        return PushTarget(self.receiver.address, partition, frozenset({"q"}))
 
 
 @pytest.fixture
-def driver() -> Iterator[Driver]:
-    driver = Driver()
-    with closing(driver.reception):
-        yield driver
+def desk() -> Iterator[Desk]:
+    desk = Desk()
+    with closing(desk.receiver):
+        yield desk
 
 
 def table(*values: int) -> pa.Table:
     return pa.table({"v": pa.array(values, pa.int64())})
 
 
-def test_results_arrive_before_the_batch_ends_and_completely_when_it_does(driver: Driver) -> None:
-    courier = Courier()
-    releases = courier.releases(driver.outlet(partition=2), 7, 99.5)
+def test_results_arrive_before_the_batch_ends_and_completely_when_it_does(desk: Desk) -> None:
+    connection_to_driver = PushConnection()
+    releases = connection_to_driver.begin(desk.target(partition=2), 7, 99.5)
     releases("q", table(1, 2))
     until = time.monotonic() + 10
-    while not driver.came:
+    while not desk.came:
         assert time.monotonic() < until
         time.sleep(0.001)
-    assert driver.came == [("q", Mark(7, 2, 0), [1, 2])], "the share goes on"
+    assert desk.came == [("q", Mark(7, 2, 0), [1, 2])], "the share goes on"
     releases("nobody's", table(9))
     releases("q", table())
     releases("q", table(3))
     assert releases.end() == 0
-    assert driver.came[1:] == [("q", Mark(7, 2, 2), [3])]
-    assert driver.came[0][1].arrived == 99.5
-    following = courier.releases(driver.outlet(partition=2), 8, 0.0)
+    assert desk.came[1:] == [("q", Mark(7, 2, 2), [3])]
+    assert desk.came[0][1].arrived == 99.5
+    following = connection_to_driver.begin(desk.target(partition=2), 8, 0.0)
     following("q", table(4))
     assert following.end() == 0
-    assert driver.came[2:] == [("q", Mark(8, 2, 0), [4])]
+    assert desk.came[2:] == [("q", Mark(8, 2, 0), [4])]
     serving = [
-        thread for thread in threading.enumerate() if thread.name == "muntin-reception-partition"
+        thread for thread in threading.enumerate() if thread.name == "muntin-receiver-partition"
     ]
     assert len(serving) == 1, "one connection serves all shares"
 
 
-def test_many_small_pieces_are_not_held_back(driver: Driver) -> None:
+def test_many_small_pieces_are_not_held_back(desk: Desk) -> None:
     """With Nagle's algorithm every second piece would wait 40 ms for an acknowledgment."""
-    releases = Courier().releases(driver.outlet(), 0, 0.0)
+    releases = PushConnection().begin(desk.target(), 0, 0.0)
     began = time.monotonic()
     for value in range(200):
         releases("q", table(value))
     assert releases.end() == 0
     assert time.monotonic() - began < 4
-    assert [values[0] for _, _, values in driver.came] == list(range(200))
+    assert [values[0] for _, _, values in desk.came] == list(range(200))
 
 
 def test_an_absent_driver_is_not_waited_for_and_retried_later(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    courier = Courier()
+    connection_to_driver = PushConnection()
     with socket.create_server((HOST, 0)) as gone:
         port = gone.getsockname()[1]
-    nowhere = replace(driver.outlet(), address=Address(HOST, port, b"key"))
-    releases = courier.releases(nowhere, 0, 0.0)
+    nowhere = replace(desk.target(), address=Address(HOST, port, b"key"))
+    releases = connection_to_driver.begin(nowhere, 0, 0.0)
     releases("q", table(1, 2, 3))
     assert releases.end() == 3, "results that did not come are counted"
     tried: list[Address] = []
-    monkeypatch.setattr(Courier, "_connect", lambda _, address: tried.append(address))
-    courier.releases(nowhere, 1, 0.0)
+    monkeypatch.setattr(PushConnection, "_connect", lambda _, address: tried.append(address))
+    connection_to_driver.begin(nowhere, 1, 0.0)
     assert tried == []
-    courier.releases(driver.outlet(), 1, 0.0)
-    assert tried == [driver.reception.address], "another driver is tried at once"
+    connection_to_driver.begin(desk.target(), 1, 0.0)
+    assert tried == [desk.receiver.address], "another driver is tried at once"
 
 
 def test_a_silent_driver_costs_one_timeout(
@@ -106,8 +106,8 @@ def test_a_silent_driver_costs_one_timeout(
     monkeypatch.setattr(releasing, "_PATIENCE", 0.2)
     with socket.create_server((HOST, 0)) as silent:
         began = time.monotonic()
-        releases = Courier().releases(
-            Outlet(Address(HOST, silent.getsockname()[1], b"key"), 0, frozenset({"q"})), 0, 0.0
+        releases = PushConnection().begin(
+            PushTarget(Address(HOST, silent.getsockname()[1], b"key"), 0, frozenset({"q"})), 0, 0.0
         )
         releases("q", table(1))
         assert releases.end() == 1
@@ -119,9 +119,9 @@ def test_a_driver_that_stops_reading_is_given_up(
 ) -> None:
     monkeypatch.setattr(releasing, "_PATIENCE", 0.3)
     stuck = threading.Event()
-    reception = Reception(HOST, HOST, lambda *_: assert_wait(stuck))
-    with closing(reception):
-        releases = Courier().releases(Outlet(reception.address, 0, frozenset({"q"})), 0, 0.0)
+    receiver = PushReceiver(HOST, HOST, lambda *_: assert_wait(stuck))
+    with closing(receiver):
+        releases = PushConnection().begin(PushTarget(receiver.address, 0, frozenset({"q"})), 0, 0.0)
         began = time.monotonic()
         rows = table(*range(100_000)).set_column(
             0, "v", pa.array(range(0, 100_000 * 7919, 7919), pa.int64())
@@ -138,29 +138,29 @@ def assert_wait(event: threading.Event) -> None:
 
 
 def test_after_the_driver_disconnects_the_next_batch_connects_again(
-    driver: Driver,
+    desk: Desk,
 ) -> None:
-    courier = Courier()
-    other = Driver()
-    first = courier.releases(other.outlet(), 0, 0.0)
-    other.reception.close()
+    connection_to_driver = PushConnection()
+    other = Desk()
+    first = connection_to_driver.begin(other.target(), 0, 0.0)
+    other.receiver.close()
     until = time.monotonic() + 10
-    while courier.connected:
+    while connection_to_driver.connected:
         assert time.monotonic() < until
         first("q", table(1))
     assert first.end() > 0
-    second = courier.releases(driver.outlet(), 1, 0.0)
+    second = connection_to_driver.begin(desk.target(), 1, 0.0)
     second("q", table(2))
     assert second.end() == 0
-    assert driver.came == [("q", Mark(1, 0, 0), [2])]
+    assert desk.came == [("q", Mark(1, 0, 0), [2])]
 
 
-def test_unauthenticated_clients_get_nothing_and_disturb_nothing(driver: Driver) -> None:
-    address = driver.reception.address
+def test_unauthenticated_clients_get_nothing_and_disturb_nothing(desk: Desk) -> None:
+    address = desk.receiver.address
     assert b"key" not in repr(address).encode()
     assert str(address.key) not in repr(address)
-    wrong = Courier().releases(
-        Outlet(replace(address, key=b"guessed"), 0, frozenset({"q"})), 0, 0.0
+    wrong = PushConnection().begin(
+        PushTarget(replace(address, key=b"guessed"), 0, frozenset({"q"})), 0, 0.0
     )
     wrong("q", table(666))
     assert wrong.end() == 1
@@ -171,10 +171,10 @@ def test_unauthenticated_clients_get_nothing_and_disturb_nothing(driver: Driver)
         noisy.sendall(b"GET / HTTP/1.1\r\n\r\n" * 50)
         silent.settimeout(5)
         assert silent.recv(4), "it is asked for the key"
-        right = Courier().releases(driver.outlet(), 0, 0.0)
+        right = PushConnection().begin(desk.target(), 0, 0.0)
         right("q", table(1))
         assert right.end() == 0
-    assert driver.came == [("q", Mark(0, 0, 0), [1])]
+    assert desk.came == [("q", Mark(0, 0, 0), [1])]
 
 
 def test_a_foreign_address_is_reported() -> None:
@@ -182,4 +182,4 @@ def test_a_foreign_address_is_reported() -> None:
         RunError,
         match=r"the driver cannot listen for results at 192\.0\.2\.1: .*spark\.driver\.bindAddress",
     ):
-        Reception("192.0.2.1", "192.0.2.1", lambda *_: None)
+        PushReceiver("192.0.2.1", "192.0.2.1", lambda *_: None)

@@ -8,7 +8,7 @@ import pytest
 
 from muntin.model.catalog import Stream
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
-from muntin.spark.exchange.messages import Output, PartitionBatch, from_blob
+from muntin.spark.exchange.messages import PartitionBatch, PartitionOutput, from_blob
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery as rebuilding
 from muntin.spark.partition.partition import LATE, RESULTS
@@ -69,7 +69,7 @@ def partition_batches(deployment: Deployment, batches: list[str]) -> Iterator[Pa
         )
 
 
-def texts(outputs: list[Output]) -> list[tuple[str, list[str]]]:
+def texts(outputs: list[PartitionOutput]) -> list[tuple[str, list[str]]]:
     return [(output.kind, sorted(map(str, output.table.to_pylist()))) for output in outputs]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from muntin.spark.exchange.messages import Output
+from muntin.spark.exchange.messages import PartitionOutput
 from muntin.spark.partition.spool import Spool
 
 
@@ -15,18 +15,18 @@ from muntin.spark.partition.spool import Spool
 def test_an_output_arrives_as_it_was_sent_and_only_many_rows_leave_a_file(
     tmp_path: Path, rows: int
 ) -> None:
-    spool = Spool(tmp_path / "spool")
+    outbox = Spool(tmp_path / "spool")
     table = pa.table(
         {
             "x": pa.array(range(rows), pa.int64()),
             "word": pa.array([f"w{n}" for n in range(rows)], pa.string()),
         }
     )
-    sent = spool.put(Output("results", "q", table))
+    sent = outbox.put(PartitionOutput("results", "q", table))
     assert (sent.kind, sent.name, sent.rows) == ("results", "q", rows)
     assert bool(sent.file) == (rows > 1000)
-    assert spool.take(sent.blob, sent.file) == table
-    again = spool.put(Output("results", "q", table))
+    assert outbox.take(sent.blob, sent.file) == table
+    again = outbox.put(PartitionOutput("results", "q", table))
     assert not sent.file or sent.file != again.file, "every attempt has a file of its own"
-    spool.clear()
+    outbox.clear()
     assert not list(tmp_path.rglob("*.arrow"))

@@ -22,11 +22,18 @@ import pytest
 from muntin.runtime.frames import pack
 from muntin.spark.exchange.deployment_file import encode_deployment
 from muntin.spark.exchange.messages import PartitionBatch, from_blob
-from muntin.spark.partition.recovery import Answer, Memory, RecoverablePartition, remembered
-from muntin.spark.partition.state_server import Request, Resident, ResidentError, resting_files
+from muntin.spark.partition.recovery import (
+    Answer,
+    RecoverablePartition,
+    RetainedFrame,
+    encode_retained,
+)
+from muntin.spark.partition.server_files import idle_keys
+from muntin.spark.partition.state_client import Request, StateClient, StateServerError
 from muntin.testing.processes import kill, residents, wait_gone
 from tests.unit.spark.exchange.test_frames import Trap
-from tests.unit.spark.partition.test_recovery import PAIRS, partition_batches, program_of, texts
+from tests.unit.spark.partition.test_recovery import PAIRS, program_of, texts
+from tests.unit.spark.partition.test_recovery import partition_batches as shares
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:subprocess .* is still running:ResourceWarning"
@@ -34,7 +41,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
 CONTENT = encode_deployment("run", PROGRAM)
-SHARES = list(partition_batches(PROGRAM, ["1", "2", "3"]))
+SHARES = list(shares(PROGRAM, ["1", "2", "3"]))
 
 
 @pytest.fixture
@@ -42,10 +49,10 @@ def run() -> Iterator[str]:
     """Yield a unique run name; everything started under it ends with the test."""
     name = uuid.uuid4().hex
     yield name
-    Resident(name, 0, 0).stop()
+    StateClient(name, 0, 0).stop()
     for pid in residents(os.getpid()):
         kill(pid)
-    for key in resting_files(os.getpid()):
+    for key in idle_keys(os.getpid()):
         kill(int(key.stem.rpartition("-")[2]))
         key.unlink()
         key.with_suffix(".sock").unlink()
@@ -59,52 +66,49 @@ def executor() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def nothing() -> Iterator[Memory]:
+def nothing() -> Iterator[RetainedFrame]:
     return iter(())
 
 
-def request(version: int, partition_batch: PartitionBatch) -> Request:
-    return Request(CONTENT, version, partition_batch, Path("nowhere"))
+def request(version: int, share: PartitionBatch) -> Request:
+    return Request(CONTENT, version, share, Path("nowhere"))
 
 
-def reported(answer: Answer) -> list[tuple[str, list[str]]]:
+def told(answer: Answer) -> list[tuple[str, list[str]]]:
     return [(sent.kind, sorted(map(str, from_blob(sent.blob).to_pylist()))) for sent in answer.sent]
 
 
 def told_in_process() -> list[list[tuple[str, list[str]]]]:
     partition = RecoverablePartition(PROGRAM, 0)
-    return [texts(partition.apply(partition_batch).outputs) for partition_batch in SHARES]
+    return [texts(partition.apply(share).outputs) for share in SHARES]
 
 
 def test_a_partition_whose_executor_died_is_rebuilt_under_another(
     run: str, executor: subprocess.Popen[bytes]
 ) -> None:
-    first = Resident(run, 0, executor.pid)
-    kept: list[Memory] = []
-    for partition_batch in SHARES[:2]:
+    first = StateClient(run, 0, executor.pid)
+    kept: list[RetainedFrame] = []
+    for share in SHARES[:2]:
         kept.append(
-            remembered(
-                first.apply(
-                    request(partition_batch.batch - 1, partition_batch), lambda: iter(kept)
-                ).note,
-                partition_batch,
+            encode_retained(
+                first.apply(request(share.batch - 1, share), lambda: iter(kept)).note, share
             )
         )
     (pid,) = residents(os.getpid())
     executor.kill()
     executor.wait()
     assert not wait_gone([pid], 30), "it ends with the executor"
-    applied = Resident(run, 0, os.getpid()).apply(request(1, SHARES[2]), lambda: iter(kept))
-    assert reported(applied) == told_in_process()[2]
+    applied = StateClient(run, 0, os.getpid()).apply(request(1, SHARES[2]), lambda: iter(kept))
+    assert told(applied) == told_in_process()[2]
 
 
-def short_lived(state_server: Resident, times: int) -> threading.Thread:
+def short_lived(client: StateClient, times: int) -> threading.Thread:
     """Replace a state server by one that exits in the middle of each of some requests."""
-    state_server._key.write_bytes(b"key")
+    client._key.write_bytes(b"key")
     ready = threading.Event()
 
     def serve() -> None:
-        with Listener(str(state_server._socket), "AF_UNIX", authkey=b"key") as listener:
+        with Listener(str(client._socket), "AF_UNIX", authkey=b"key") as listener:
             ready.set()
             for _ in range(times):
                 with listener.accept() as connection:
@@ -117,54 +121,48 @@ def short_lived(state_server: Resident, times: int) -> threading.Thread:
 
 
 def test_a_state_server_that_exits_during_a_request_is_replaced(run: str) -> None:
-    state_server = Resident(run, 0, os.getpid())
-    thread = short_lived(state_server, 1)
-    assert reported(state_server.apply(request(-1, SHARES[0]), nothing)) == told_in_process()[0]
+    client = StateClient(run, 0, os.getpid())
+    thread = short_lived(client, 1)
+    assert told(client.apply(request(-1, SHARES[0]), nothing)) == told_in_process()[0]
     thread.join()
 
 
 def test_a_state_server_that_exits_again_is_a_clear_error(run: str) -> None:
-    state_server = Resident(run, 0, os.getpid())
-    thread = short_lived(state_server, 2)
+    client = StateClient(run, 0, os.getpid())
+    thread = short_lived(client, 2)
     with pytest.raises(
-        ResidentError, match="the process of partition 0 ended twice in the middle of batch 0"
+        StateServerError, match="the process of partition 0 ended twice in the middle of batch 0"
     ):
-        state_server.apply(request(-1, SHARES[0]), nothing)
+        client.apply(request(-1, SHARES[0]), nothing)
     thread.join()
 
 
 def test_a_client_without_the_key_is_refused_and_disturbs_nothing(run: str) -> None:
-    state_server = Resident(run, 0, os.getpid())
-    state_server.apply(request(-1, SHARES[0]), nothing)
+    client = StateClient(run, 0, os.getpid())
+    client.apply(request(-1, SHARES[0]), nothing)
     with pytest.raises((AuthenticationError, EOFError)):
-        Client(str(state_server._socket), "AF_UNIX", authkey=b"guessed")
+        Client(str(client._socket), "AF_UNIX", authkey=b"guessed")
     assert (
-        reported(
-            state_server.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again"))
-        )
+        told(client.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again")))
         == told_in_process()[1]
     )
 
 
 def test_messages_are_never_unpickled(run: str, tmp_path: Path) -> None:
-    state_server = Resident(run, 0, os.getpid())
-    state_server.apply(request(-1, SHARES[0]), nothing)
+    client = StateClient(run, 0, os.getpid())
+    client.apply(request(-1, SHARES[0]), nothing)
     for content in (
         pickle.dumps(Trap(tmp_path / "sprung")),
         b"",
         pack("message", ["apply", 1]),
         pack("message", {}),
     ):
-        with Client(
-            str(state_server._socket), "AF_UNIX", authkey=state_server._key.read_bytes()
-        ) as connection:
+        with Client(str(client._socket), "AF_UNIX", authkey=client._key.read_bytes()) as connection:
             connection.send_bytes(content)
             with pytest.raises(EOFError):
                 connection.recv_bytes()
     assert (
-        reported(
-            state_server.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again"))
-        )
+        told(client.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again")))
         == told_in_process()[1]
     )
     assert not (tmp_path / "sprung").exists()
@@ -172,9 +170,9 @@ def test_messages_are_never_unpickled(run: str, tmp_path: Path) -> None:
 
 def test_a_forged_partition_batch_leads_to_an_error_with_a_remedy(run: str) -> None:
     with pytest.raises(
-        ResidentError, match="partition 0 cannot be brought to batch 0 from the checkpoint"
+        StateServerError, match="partition 0 cannot be brought to batch 0 from the checkpoint"
     ):
-        Resident(run, 0, os.getpid()).apply(
+        StateClient(run, 0, os.getpid()).apply(
             request(0, SHARES[1]), lambda: iter([pack("share", {}), pack("share", {})])
         )
 
@@ -182,53 +180,51 @@ def test_a_forged_partition_batch_leads_to_an_error_with_a_remedy(run: str) -> N
 def test_an_outdated_key_leads_to_the_current_state_server(
     run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state_server = Resident(run, 0, os.getpid())
-    state_server.apply(request(-1, SHARES[0]), nothing)
-    late = Resident(run, 0, os.getpid())
+    client = StateClient(run, 0, os.getpid())
+    client.apply(request(-1, SHARES[0]), nothing)
+    late = StateClient(run, 0, os.getpid())
     right = late._key.read_bytes()
     keys = iter([b"of the one before", right, right])
     monkeypatch.setattr(type(late._key), "read_bytes", lambda _: next(keys))
     applied = late.apply(request(0, SHARES[1]), lambda: pytest.fail("another was started"))
-    assert reported(applied) == told_in_process()[1]
+    assert told(applied) == told_in_process()[1]
 
 
 def test_an_idle_state_server_is_reused_by_the_next_engine_without_old_state(
     run: str,
 ) -> None:
-    first = Resident(run, 0, os.getpid())
-    kept = remembered(first.apply(request(-1, SHARES[0]), nothing).note, SHARES[0])
+    first = StateClient(run, 0, os.getpid())
+    kept = encode_retained(first.apply(request(-1, SHARES[0]), nothing).note, SHARES[0])
     (pid,) = residents(os.getpid())
     first.stop()
     assert residents(os.getpid()) == []
     asked = []
 
-    def recall() -> Iterator[Memory]:
+    def recall() -> Iterator[RetainedFrame]:
         asked.append(pid)
         return iter([kept])
 
-    other = Resident(f"{run}-other", 3, os.getpid())
+    other = StateClient(f"{run}-other", 3, os.getpid())
     applied = other.apply(request(0, SHARES[1]), recall)
     assert residents(os.getpid()) == [pid]
     assert asked, "it was built again"
-    assert reported(applied) == told_in_process()[1]
+    assert told(applied) == told_in_process()[1]
     other.stop()
 
 
 def test_two_idle_state_servers_are_reused_by_two_engines_and_a_killed_one_by_none(
     run: str,
 ) -> None:
-    both = [Resident(run, number, os.getpid()) for number in (0, 1)]
-    for state_server in both:
-        state_server.apply(request(-1, SHARES[0]), nothing)
+    both = [StateClient(run, number, os.getpid()) for number in (0, 1)]
+    for client in both:
+        client.apply(request(-1, SHARES[0]), nothing)
     one, two = residents(os.getpid())
-    for state_server in both:
-        state_server.stop()
+    for client in both:
+        client.stop()
     kill(one)
     assert not wait_gone([one], 10)
     with ThreadPoolExecutor(2) as pool:
-        list(
-            pool.map(lambda state_server: state_server.apply(request(-1, SHARES[0]), nothing), both)
-        )
+        list(pool.map(lambda client: client.apply(request(-1, SHARES[0]), nothing), both))
     found = residents(os.getpid())
     assert two in found
     assert len(found) == 2
@@ -238,18 +234,18 @@ def test_two_idle_state_servers_are_reused_by_two_engines_and_a_killed_one_by_no
 def test_a_state_server_of_another_parent_is_not_reused_and_an_idle_one_ends_with_its_parent(
     run: str, executor: subprocess.Popen[bytes]
 ) -> None:
-    first = Resident(run, 0, executor.pid)
+    first = StateClient(run, 0, executor.pid)
     first.apply(request(-1, SHARES[0]), nothing)
     (pid,) = residents(os.getpid())
     first.stop()
-    first = Resident(run, 0, os.getpid())
+    first = StateClient(run, 0, os.getpid())
     first.apply(request(-1, SHARES[0]), nothing)
     assert pid not in residents(os.getpid())
-    assert resting_files(executor.pid)
+    assert idle_keys(executor.pid)
     executor.kill()
     executor.wait()
     assert not wait_gone([pid], 30)
-    assert not resting_files(executor.pid), "nothing of it is left"
+    assert not idle_keys(executor.pid), "nothing of it is left"
 
 
 def test_a_state_server_starts_without_pandas_and_pyspark() -> None:
@@ -267,16 +263,16 @@ def test_a_state_server_starts_without_pandas_and_pyspark() -> None:
 
 
 def test_a_suspended_process_is_killed_when_it_does_not_answer_in_time(run: str) -> None:
-    state_server = Resident(run, 0, os.getpid())
-    state_server.apply(request(-1, SHARES[0]), nothing)
+    client = StateClient(run, 0, os.getpid())
+    client.apply(request(-1, SHARES[0]), nothing)
     (process,) = residents(os.getpid())
     os.kill(process, signal.SIGSTOP)
     began = time.monotonic()
-    assert state_server.stop(0.5) == process
+    assert client.stop(0.5) == process
     assert time.monotonic() - began < 20
     os.waitpid(process, 0)
     assert not wait_gone([process], 10)
-    assert state_server.stop(0.5) is None, "there is none any more"
+    assert client.stop(0.5) is None, "there is none any more"
 
 
 def test_a_state_server_starts_under_a_temporary_folder_of_any_length(
@@ -285,11 +281,11 @@ def test_a_state_server_starts_under_a_temporary_folder_of_any_length(
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    state_server = Resident(run, 0, os.getpid())
-    state_server.apply(request(-1, SHARES[0]), nothing)
-    assert state_server.stop() is None
-    (key,) = resting_files(os.getpid())
-    again = Resident(f"{run}-again", 0, os.getpid())
+    client = StateClient(run, 0, os.getpid())
+    client.apply(request(-1, SHARES[0]), nothing)
+    assert client.stop() is None
+    (key,) = idle_keys(os.getpid())
+    again = StateClient(f"{run}-again", 0, os.getpid())
     again.apply(request(-1, SHARES[0]), nothing)
     assert not key.exists(), "the process that rested has woken"
     for pid in residents(os.getpid()):

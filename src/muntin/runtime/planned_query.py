@@ -17,8 +17,8 @@ AnyPlan: TypeAlias = JoinPlan | QueryPlan
 
 
 @dataclass(frozen=True)
-class Registration:
-    """A query with its plan and settings, and what was known of its streams when it was planned.
+class PlannedQuery:
+    """A query with its plan and settings, and the statistics that it was planned with.
 
     An ``isolated`` query shares no sub-plans with others: after a restart it may be registered at
     another place in the stream than they are.

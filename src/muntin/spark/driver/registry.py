@@ -41,7 +41,7 @@ class RegisteredQuery:
     sink: Sink
 
 
-class QueryRegistry:
+class SparkRegistry:
     """The streams, tables and queries of an engine; ``queries`` is keyed by case-folded name."""
 
     def __init__(self, declared: Declarations, sinks: SinkMaker) -> None:
@@ -52,7 +52,7 @@ class QueryRegistry:
         self._tables: dict[str, bytes] = {}
 
     def add_stream(self, stream: Stream, frame: DataFrame | None) -> None:
-        """Declare a stream over a DataFrame, or over the source of its own options."""
+        """Declare a stream over a DataFrame, or over the source in its options."""
         added = self.declared.add_stream(stream)
         if frame is not None:
             self._frames[added.name] = frame

@@ -1,0 +1,256 @@
+"""The client of a partition's state server, used by the worker that Spark gives the partition to.
+
+It starts the server if there is none, or takes over an idle one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import secrets
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
+from pathlib import Path
+from typing import Any
+
+from muntin.errors import RunError
+from muntin.spark.exchange.messages import PartitionBatch
+from muntin.spark.partition.push_channel import PushTarget
+from muntin.spark.partition.recovery import Answer, RetainedFrame
+from muntin.spark.partition.server_files import idle_keys, short_path
+from muntin.spark.partition.wire import NO_MORE, digest_of, receive, send
+from muntin.spark.temp_files import private_folder, sweep
+
+_START = 120.0
+"""Seconds within which a new process must accept connections."""
+
+
+class StateServerError(RunError):
+    """A state server failed or could not be started."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A batch to apply to the partition as it was after batch ``version``, under a deployment.
+
+    With a ``target`` the server sends results to subscribers as it computes them.
+    """
+
+    deployment: bytes
+    version: int
+    batch: PartitionBatch
+    spool: Path
+    target: PushTarget | None = None
+
+    def message(self) -> tuple[str, str, int, PartitionBatch, Path, PushTarget | None]:
+        """Return the request as a message; it contains only the digest of the deployment."""
+        digest = digest_of(self.deployment)
+        return ("apply", digest, self.version, self.batch, self.spool, self.target)
+
+
+@contextlib.contextmanager
+def _reached(path: Path, patience: float) -> Iterator[socket.socket]:
+    """Connect to a server within ``patience`` seconds; it need not have accepted yet."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as own, short_path(path) as name:
+        own.settimeout(patience)
+        own.connect(name)
+        yield own
+
+
+def _proved(own: socket.socket, key: bytes, patience: float) -> Connection:
+    """Exchange the proofs of the key; every answer must come within ``patience`` seconds."""
+    own.setblocking(True)
+    limit = struct.pack("ll", int(patience), int(patience % 1 * 1_000_000))
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+    connection = Connection(os.dup(own.fileno()))
+    try:
+        answer_challenge(connection, key)
+        deliver_challenge(connection, key)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _peer(own: socket.socket) -> int:
+    """Return the process that listens at the other end of a socket."""
+    size = struct.calcsize("3i")
+    found = own.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    process: int = struct.unpack("3i", found)[0]
+    return process
+
+
+def _killed(process: int | None) -> int | None:
+    """Kill a process, even one that is stopped; return its process id."""
+    if not process:
+        return None
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+    return process
+
+
+class StateClient:
+    """Connects to the state server of a partition.
+
+    ``run`` identifies the engine, ``parent`` is the process that the server must not outlive.
+    """
+
+    def __init__(self, run: str, number: int, parent: int) -> None:
+        self._number = number
+        self._parent = parent
+        name = hashlib.sha256(f"{run}/{number}".encode()).hexdigest()[:24]
+        folder = private_folder()
+        self._socket = folder / f"{name}.sock"
+        self._key = folder / f"{name}.key"
+        self._lock = folder / f"{name}.lock"
+
+    def apply(self, request: Request, retained: Callable[[], Iterator[RetainedFrame]]) -> Answer:
+        """Apply a batch to the partition; ``retained`` yields the batches to rebuild it from."""
+        try:
+            answer = self._asked(request, retained)
+        except (EOFError, OSError):
+            # Another executor of this host had started the server, which ended with it.
+            answer = self._asked_again(request, retained)
+        if answer[0] == "failed":
+            raise StateServerError(
+                f"partition {self._number} failed: {answer[1]}",
+                hint="The batch will be tried again from the checkpoint",
+            )
+        if answer[0] != "applied":
+            raise StateServerError(
+                f"partition {self._number} cannot be brought to batch {request.version} "
+                "from the checkpoint",
+                hint="Restore it, or begin a new one",
+            )
+        applied: Answer = answer[1]
+        return applied
+
+    def _asked(
+        self, request: Request, retained: Callable[[], Iterator[RetainedFrame]]
+    ) -> tuple[Any, ...]:
+        with self._connected() as connection:
+            send(connection, request.message())
+            answer: tuple[Any, ...] = receive(connection)
+            if answer[0] == "extend?":
+                send(connection, ("extend", request.deployment))
+                send(connection, request.message())
+                answer = receive(connection)
+            if answer[0] == "rebuild?":
+                send(connection, ("rebuild", request.deployment, self._number))
+                for frame in retained():
+                    connection.send_bytes(frame)
+                connection.send_bytes(NO_MORE)
+                send(connection, request.message())
+                answer = receive(connection)
+        return answer
+
+    def _asked_again(
+        self, request: Request, retained: Callable[[], Iterator[RetainedFrame]]
+    ) -> tuple[Any, ...]:
+        try:
+            return self._asked(request, retained)
+        except (EOFError, OSError) as error:
+            raise StateServerError(
+                f"the process of partition {self._number} ended twice "
+                f"in the middle of batch {request.batch.batch}",
+                hint="Check that the machine has enough memory; "
+                "the batch will be tried again from the checkpoint",
+            ) from error
+
+    def stop(self, patience: float = 10.0) -> int | None:
+        """Make the server idle, if there is one; it releases its partition.
+
+        A server that does not answer within ``patience`` seconds is killed; return its process id.
+        """
+        killed = self._make_idle(patience)
+        for path in (self._socket, self._key, self._lock):
+            path.unlink(missing_ok=True)
+        return killed
+
+    def _make_idle(self, patience: float) -> int | None:
+        process = None
+        try:
+            with _reached(self._socket, patience) as own:
+                process = _peer(own)
+                with _proved(own, self._key.read_bytes(), patience) as connection:
+                    send(connection, ("release", self._socket, self._key))
+                    receive(connection)
+        except (BlockingIOError, TimeoutError):  # the first: a timeout in the middle of an answer
+            return _killed(process)
+        except (OSError, EOFError, AuthenticationError):
+            pass  # it has ended, or belongs to another engine by now
+        return None
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        connection = self._connect() or self._start()
+        with connection:
+            yield connection
+
+    def _connect(self) -> Connection | None:
+        try:
+            with short_path(self._socket) as path:
+                return Client(path, "AF_UNIX", authkey=self._key.read_bytes())
+        except (OSError, EOFError, AuthenticationError):
+            return None  # the last error: it was replaced since its key was read
+
+    def _start(self) -> Connection:
+        with self._lock.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            connection = self._connect()
+            if connection is not None:
+                return connection
+            connection = self._taken_over()
+            if connection is not None:
+                return connection
+            sweep()
+            self._socket.unlink(missing_ok=True)
+            descriptor = os.open(self._key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.write(descriptor, secrets.token_bytes(32))
+            os.close(descriptor)
+            arguments = [
+                sys.executable,
+                "-m",
+                "muntin.spark.partition.state_server",
+                str(self._socket),
+                str(self._key),
+                str(self._parent),
+            ]
+            process = subprocess.Popen(  # noqa: S603
+                arguments,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+            until = time.monotonic() + _START
+            while time.monotonic() < until and process.poll() is None:
+                connection = self._connect()
+                if connection is not None:
+                    return connection
+                time.sleep(0.02)
+        raise StateServerError(
+            f"the process of partition {self._number} did not start",
+            hint=f"Try: {sys.executable} -c 'import muntin.spark.partition.state_server'",
+        )
+
+    def _taken_over(self) -> Connection | None:
+        """Connect to an idle server, which has this partition's name from now on."""
+        for key in idle_keys(self._parent):
+            with contextlib.suppress(FileNotFoundError):  # another client was faster
+                key.rename(self._key)
+                key.with_suffix(".sock").rename(self._socket)
+                connection = self._connect()
+                if connection is not None:
+                    return connection
+        return None
