@@ -1,6 +1,6 @@
 """Files of a checkpoint.
 
-Read back as written, never run, and refused when a single byte is wrong.
+They are read back as written, never executed, and refused if a single byte is wrong.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
 
 
 class Trap:
-    """Unpickling this creates a file."""
+    """An object whose unpickling creates a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -106,7 +106,7 @@ def test_frames_of_other_kinds_and_versions_are_named(monkeypatch: pytest.Monkey
         unpack(later, "share", "it")
 
 
-def test_a_forged_header_with_a_fitting_checksum_is_damaged(
+def test_a_forged_header_with_a_valid_checksum_counts_as_damaged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for header in (
@@ -142,7 +142,7 @@ def begun(folder: Path) -> Checkpoint:
     return checkpoint
 
 
-def test_a_planted_program_is_refused_by_name_and_not_run(
+def test_a_planted_deployment_is_refused_by_name_and_not_executed(
     tmp_path: Path, trap: tuple[bytes, Path]
 ) -> None:
     content, sprung = trap
@@ -159,7 +159,7 @@ def test_a_planted_program_is_refused_by_name_and_not_run(
     assert not sprung.exists()
 
 
-def test_a_planted_stage_file_is_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
+def test_a_planted_stage_file_is_not_executed(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
     log = StageLog(tmp_path / "0")
     log.write(0, [pa.table({"v": [1]})], None, whole=True)
@@ -172,7 +172,9 @@ def test_a_planted_stage_file_is_not_run(tmp_path: Path, trap: tuple[bytes, Path
     assert not sprung.exists()
 
 
-def test_planted_rows_of_a_lane_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
+def test_planted_rows_of_a_dataflow_are_not_executed(
+    tmp_path: Path, trap: tuple[bytes, Path]
+) -> None:
     content, sprung = trap
     rows = from_blob(next(shares(PROGRAM, ["1 2"])).parts[0].blob)
     added = PendingChange(
@@ -192,7 +194,7 @@ def test_planted_rows_of_a_lane_are_not_run(tmp_path: Path, trap: tuple[bytes, P
     assert not sprung.exists()
 
 
-def test_a_planted_share_is_not_run(trap: tuple[bytes, Path]) -> None:
+def test_a_planted_partition_batch_is_not_executed(trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
 
     class Planted:
@@ -209,7 +211,7 @@ def test_a_planted_share_is_not_run(trap: tuple[bytes, Path]) -> None:
     assert not sprung.exists()
 
 
-def test_planted_outputs_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
+def test_planted_outputs_are_not_executed(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
     spool = Spool(tmp_path)
     sent = spool.put(PartitionOutput("results", "q", pa.table({"v": range(100_000)})))
@@ -219,7 +221,7 @@ def test_planted_outputs_are_not_run(tmp_path: Path, trap: tuple[bytes, Path]) -
     assert not sprung.exists()
 
 
-def test_pickle_is_imported_nowhere_but_where_spark_asks_for_it() -> None:
+def test_pickle_is_imported_only_where_spark_requires_it() -> None:
     source = Path(deployment_file.__file__).parent.parent
     users = [
         path.name
@@ -233,7 +235,7 @@ def test_pickle_is_imported_nowhere_but_where_spark_asks_for_it() -> None:
 # ---------------------------------------------------------------------------
 
 
-def test_twenty_changes_of_a_program_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
+def test_twenty_changes_of_a_deployment_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
     rows = to_blob(pa.table({"v": range(700_000)}), compressed=False)
     program = Deployment(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
     checkpoint, file = Checkpoint(tmp_path), DeploymentFile(str(tmp_path / "muntin" / "program"))
@@ -254,7 +256,7 @@ def test_twenty_changes_of_a_program_with_a_large_table_keep_one_version(tmp_pat
     assert sum(len(known.content) for known in deployment_file._loaded.values()) < 2 * len(rows)
 
 
-def test_programs_of_many_engines_are_let_go(tmp_path: Path) -> None:
+def test_deployments_of_many_engines_are_released(tmp_path: Path) -> None:
     for number in range(3 * deployment_file._MOST_LOADED):
         checkpoint = Checkpoint(tmp_path / str(number))
         checkpoint.write("run", PROGRAM)

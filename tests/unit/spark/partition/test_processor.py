@@ -1,4 +1,4 @@
-"""What a partition is built from again must be all there, and readable."""
+"""The data that a partition is rebuilt from must be complete and readable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muntin.spark.partition.task import retained_frames
 
 
 class Shares:
-    """Stands for Spark's map of shares by batch."""
+    """A stand-in for Spark's map of partition batches by batch."""
 
     def __init__(self, shares: dict[int, bytes]) -> None:
         self._shares = shares
@@ -31,7 +31,7 @@ def told(shares: dict[int, bytes], kept: int) -> list[bytes]:
     return list(retained_frames(state, 2, 5, kept))
 
 
-def test_kept_shares_that_are_missing_or_damaged_are_told() -> None:
+def test_missing_or_damaged_partition_batches_are_reported() -> None:
     notes = {batch: RetainedBatch(batch, PartitionClock({}, 0), {}) for batch in (2, 3, 5)}
     whole = {
         batch: encode_retained(note, PartitionBatch(batch, 0, {}, ()))
@@ -52,13 +52,16 @@ def test_kept_shares_that_are_missing_or_damaged_are_told() -> None:
             told({**whole, 3: damaged}, 3)
 
 
-def test_the_process_that_asks_for_states_imports_no_engine() -> None:
-    """It is made anew at every start of a query, which waits for it."""
-    code = "import sys, muntin.spark.partition.processor; print([name for name in sys.modules if name.startswith('muntin.')])"
+def test_the_process_that_requests_states_imports_no_engine() -> None:
+    """It is started again with every query, which waits for it."""
+    code = (
+        "import sys, muntin.spark.partition.processor; print([name for name in sys.modules if "
+        "name.startswith('muntin.')])"
+    )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    assert (
-        found
-        == "['muntin.errors', 'muntin.model', 'muntin.model.printable', 'muntin.spark', 'muntin.spark.partition', 'muntin.spark.partition.processor']\n"
+    assert found == (
+        "['muntin.errors', 'muntin.model', 'muntin.model.printable', 'muntin.spark', "
+        "'muntin.spark.partition', 'muntin.spark.partition.processor']\n"
     )

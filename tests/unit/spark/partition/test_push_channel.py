@@ -1,4 +1,4 @@
-"""The way from a partition to the driver: authenticated, in order, never waited for in vain."""
+"""The channel from a partition to the driver: authenticated, ordered, without endless waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Came = list[tuple[str, Mark, list[int]]]
 
 
 class Desk:
-    """A driver and what came to it."""
+    """A driver and the results it received."""
 
     def __init__(self) -> None:
         self.came: Came = []
@@ -46,7 +46,7 @@ def table(*values: int) -> pa.Table:
     return pa.table({"v": pa.array(values, pa.int64())})
 
 
-def test_results_come_before_the_share_ends_and_all_of_them_when_it_does(desk: Desk) -> None:
+def test_results_arrive_before_the_batch_ends_and_completely_when_it_does(desk: Desk) -> None:
     connection_to_driver = PushConnection()
     releases = connection_to_driver.begin(desk.target(partition=2), 7, 99.5)
     releases("q", table(1, 2))
@@ -72,7 +72,7 @@ def test_results_come_before_the_share_ends_and_all_of_them_when_it_does(desk: D
 
 
 def test_many_small_pieces_are_not_held_back(desk: Desk) -> None:
-    """With Nagle's algorithm every second one would wait for the other side's word, which comes after 40 ms."""
+    """With Nagle's algorithm every second piece would wait 40 ms for an acknowledgment."""
     releases = PushConnection().begin(desk.target(), 0, 0.0)
     began = time.monotonic()
     for value in range(200):
@@ -82,7 +82,7 @@ def test_many_small_pieces_are_not_held_back(desk: Desk) -> None:
     assert [values[0] for _, _, values in desk.came] == list(range(200))
 
 
-def test_a_driver_that_is_not_there_is_not_waited_for_and_tried_again_later(
+def test_an_absent_driver_is_not_waited_for_and_retried_later(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection_to_driver = PushConnection()
@@ -100,7 +100,7 @@ def test_a_driver_that_is_not_there_is_not_waited_for_and_tried_again_later(
     assert tried == [desk.receiver.address], "another driver is tried at once"
 
 
-def test_a_driver_that_says_nothing_costs_a_while_and_no_more(
+def test_a_silent_driver_costs_one_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(releasing, "_PATIENCE", 0.2)
@@ -114,7 +114,7 @@ def test_a_driver_that_says_nothing_costs_a_while_and_no_more(
         assert time.monotonic() - began < 5
 
 
-def test_a_driver_that_takes_nothing_any_more_is_left_alone(
+def test_a_driver_that_stops_reading_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(releasing, "_PATIENCE", 0.3)
@@ -137,7 +137,7 @@ def assert_wait(event: threading.Event) -> None:
     assert event.wait(60)
 
 
-def test_when_the_driver_went_away_in_between_the_next_share_has_a_connection_again(
+def test_after_the_driver_disconnects_the_next_batch_connects_again(
     desk: Desk,
 ) -> None:
     connection_to_driver = PushConnection()
@@ -155,7 +155,7 @@ def test_when_the_driver_went_away_in_between_the_next_share_has_a_connection_ag
     assert desk.came == [("q", Mark(1, 0, 0), [2])]
 
 
-def test_strangers_get_nothing_and_disturb_nobody(desk: Desk) -> None:
+def test_unauthenticated_clients_get_nothing_and_disturb_nothing(desk: Desk) -> None:
     address = desk.receiver.address
     assert b"key" not in repr(address).encode()
     assert str(address.key) not in repr(address)
@@ -177,7 +177,7 @@ def test_strangers_get_nothing_and_disturb_nobody(desk: Desk) -> None:
     assert desk.came == [("q", Mark(0, 0, 0), [1])]
 
 
-def test_an_address_that_is_not_ours_is_told() -> None:
+def test_a_foreign_address_is_reported() -> None:
     with pytest.raises(
         RunError,
         match=r"the driver cannot listen for results at 192\.0\.2\.1: .*spark\.driver\.bindAddress",

@@ -1,4 +1,4 @@
-"""Outputs on their way from a partition to the driver."""
+"""The spool holds outputs on their way from a partition to the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process of a partition: it ends with its parent, is replaced by another, and is built again from what is kept."""
+"""The state server of a partition ends with its parent, is replaced, and is rebuilt."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHARES = list(shares(PROGRAM, ["1", "2", "3"]))
 
 @pytest.fixture
 def run() -> Iterator[str]:
-    """A name that nobody else has; what was started under it ends with the test."""
+    """Yield a unique run name; everything started under it ends with the test."""
     name = uuid.uuid4().hex
     yield name
     StateClient(name, 0, 0).stop()
@@ -60,7 +60,7 @@ def run() -> Iterator[str]:
 
 @pytest.fixture
 def executor() -> Iterator[subprocess.Popen[bytes]]:
-    """Something for residents to end with."""
+    """Yield a process for state servers to end with."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         yield process
         process.kill()
@@ -83,7 +83,7 @@ def told_in_process() -> list[list[tuple[str, list[str]]]]:
     return [texts(partition.apply(share).outputs) for share in SHARES]
 
 
-def test_a_partition_whose_executor_died_is_built_again_under_another(
+def test_a_partition_whose_executor_died_is_rebuilt_under_another(
     run: str, executor: subprocess.Popen[bytes]
 ) -> None:
     first = StateClient(run, 0, executor.pid)
@@ -103,7 +103,7 @@ def test_a_partition_whose_executor_died_is_built_again_under_another(
 
 
 def short_lived(client: StateClient, times: int) -> threading.Thread:
-    """In place of a client: takes so many requests, and ends in the middle of each."""
+    """Replace a state server by one that exits in the middle of each of some requests."""
     client._key.write_bytes(b"key")
     ready = threading.Event()
 
@@ -120,14 +120,14 @@ def short_lived(client: StateClient, times: int) -> threading.Thread:
     return thread
 
 
-def test_a_resident_that_ends_in_the_middle_is_replaced(run: str) -> None:
+def test_a_state_server_that_exits_during_a_request_is_replaced(run: str) -> None:
     client = StateClient(run, 0, os.getpid())
     thread = short_lived(client, 1)
     assert told(client.apply(request(-1, SHARES[0]), nothing)) == told_in_process()[0]
     thread.join()
 
 
-def test_one_that_ends_again_is_an_error_that_says_so(run: str) -> None:
+def test_a_state_server_that_exits_again_is_a_clear_error(run: str) -> None:
     client = StateClient(run, 0, os.getpid())
     thread = short_lived(client, 2)
     with pytest.raises(
@@ -137,7 +137,7 @@ def test_one_that_ends_again_is_an_error_that_says_so(run: str) -> None:
     thread.join()
 
 
-def test_somebody_without_the_key_is_refused_and_disturbs_nobody(run: str) -> None:
+def test_a_client_without_the_key_is_refused_and_disturbs_nothing(run: str) -> None:
     client = StateClient(run, 0, os.getpid())
     client.apply(request(-1, SHARES[0]), nothing)
     with pytest.raises((AuthenticationError, EOFError)):
@@ -168,7 +168,7 @@ def test_messages_are_never_unpickled(run: str, tmp_path: Path) -> None:
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_forged_share_ends_in_an_error_that_says_what_to_do(run: str) -> None:
+def test_a_forged_partition_batch_leads_to_an_error_with_a_remedy(run: str) -> None:
     with pytest.raises(
         StateServerError, match="partition 0 cannot be brought to batch 0 from the checkpoint"
     ):
@@ -177,7 +177,7 @@ def test_a_forged_share_ends_in_an_error_that_says_what_to_do(run: str) -> None:
         )
 
 
-def test_a_key_that_is_out_of_date_leads_to_the_resident_that_is_there(
+def test_an_outdated_key_leads_to_the_current_state_server(
     run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = StateClient(run, 0, os.getpid())
@@ -190,7 +190,7 @@ def test_a_key_that_is_out_of_date_leads_to_the_resident_that_is_there(
     assert told(applied) == told_in_process()[1]
 
 
-def test_one_that_rests_is_taken_by_the_next_engine_and_has_nothing_of_the_one_before(
+def test_an_idle_state_server_is_reused_by_the_next_engine_without_old_state(
     run: str,
 ) -> None:
     first = StateClient(run, 0, os.getpid())
@@ -212,7 +212,9 @@ def test_one_that_rests_is_taken_by_the_next_engine_and_has_nothing_of_the_one_b
     other.stop()
 
 
-def test_two_that_rest_are_taken_by_two_and_one_that_was_killed_by_nobody(run: str) -> None:
+def test_two_idle_state_servers_are_reused_by_two_engines_and_a_killed_one_by_none(
+    run: str,
+) -> None:
     both = [StateClient(run, number, os.getpid()) for number in (0, 1)]
     for client in both:
         client.apply(request(-1, SHARES[0]), nothing)
@@ -229,7 +231,7 @@ def test_two_that_rest_are_taken_by_two_and_one_that_was_killed_by_nobody(run: s
     both[1].stop()
 
 
-def test_one_of_another_parent_is_not_taken_and_one_that_rests_ends_with_its_parent(
+def test_a_state_server_of_another_parent_is_not_reused_and_an_idle_one_ends_with_its_parent(
     run: str, executor: subprocess.Popen[bytes]
 ) -> None:
     first = StateClient(run, 0, executor.pid)
@@ -246,9 +248,12 @@ def test_one_of_another_parent_is_not_taken_and_one_that_rests_ends_with_its_par
     assert not idle_keys(executor.pid), "nothing of it is left"
 
 
-def test_it_starts_without_pandas_and_pyspark() -> None:
-    """Every partition has such a process; both together are a third of the time that it takes to start, and memory."""
-    code = "import sys, muntin.spark.partition.state_server; print({'muntin', 'pandas', 'pyspark'} & {*sys.modules})"
+def test_a_state_server_starts_without_pandas_and_pyspark() -> None:
+    """Every partition has a state server; the imports would take a third of its start time."""
+    code = (
+        "import sys, muntin.spark.partition.state_server; print({'muntin', 'pandas', 'pyspark'} "
+        "& {*sys.modules})"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -270,7 +275,7 @@ def test_a_suspended_process_is_killed_when_it_does_not_answer_in_time(run: str)
     assert client.stop(0.5) is None, "there is none any more"
 
 
-def test_a_partition_has_its_process_however_long_the_name_of_the_temporary_folder(
+def test_a_state_server_starts_under_a_temporary_folder_of_any_length(
     run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / ("long" * 30)
