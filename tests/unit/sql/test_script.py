@@ -97,7 +97,8 @@ def test_a_query_is_one_select(catalog: Catalog, text: str, message: str) -> Non
 def test_unicode_names_and_quotes(catalog: Catalog) -> None:
     script = '''
       CREATE STREAM "Größe.1" ("日本 ""x""" INT, zeit TIMESTAMP);
-      CREATE QUERY 問い AS SELECT "日本 ""x""" + 1 AS "ä b", G."日本 ""X""" FROM "größe.1" G WINDOW 1 ROW;
+      CREATE QUERY 問い AS SELECT "日本 ""x""" + 1 AS "ä b", G."日本 ""X""" FROM "größe.1" G
+        WINDOW 1 ROW;
     '''
     statement = apply(script, catalog)[1]
     assert isinstance(statement, CreateQuery)
