@@ -110,7 +110,7 @@ class Declarations:
         for other in self.queries.values() if self.connected and folder is not None else ():
             if SinkOptions.of(other.options).folder == folder:
                 yield SettingError(
-                    f"{folder} is where query {other.name} writes to",
+                    f"query {other.name} already writes to {folder}",
                     hint="Give every query a separate folder",
                     option="path",
                 )

@@ -44,7 +44,7 @@ def test_later_statements_see_earlier_ones() -> None:
         "CreateStream",
         "CreateStream",
         "CreateQuery",
-        "Drop",
+        "DropStatement",
         "Set",
     ]
     assert [statement.place.line for statement in statements] == [3, 5, 7, 13, 14]
