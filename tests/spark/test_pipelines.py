@@ -105,7 +105,9 @@ def test_explain_shows_what_runs_where_and_subscribers_are_refused(
     engine = engine_over(spark, Folders(tmp_path), QUERIES)
     assert "by A.k" in engine.explain("groups")
     assert "partitions compute group by 1 of the columns below (rows)" in engine.explain("groups")
-    assert "the global stage computes one group (what partitions send)" in engine.explain("total")
+    assert "the global stage computes one group (rows from all partitions)" in engine.explain(
+        "total"
+    )
     with pytest.raises(
         InputError,
         match=r"results are complete only with their batch. Give it a sink that is a function",

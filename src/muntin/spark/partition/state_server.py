@@ -42,6 +42,9 @@ from muntin.spark.partition.server_files import idle_keys, idle_name, short_path
 from muntin.spark.partition.spool import Spool
 from muntin.spark.partition.wire import NO_MORE, digest_of, receive, send
 
+_BACKLOG = 64
+"""Connections that wait while it works, or is suspended: who ends it must still reach it."""
+
 _IDLE = 600.0
 """Seconds without a request after which a server with a partition ends."""
 _RELEASED = 60.0
@@ -173,7 +176,7 @@ def serve(address: str, key: str, parent: int) -> None:
     server = StateServer()
     # It is never closed: that would remove a name which another server may have by then.
     with short_path(Path(address)) as path:
-        listener = Listener(path, "AF_UNIX", authkey=Path(key).read_bytes())
+        listener = Listener(path, "AF_UNIX", backlog=_BACKLOG, authkey=Path(key).read_bytes())
     prepare()  # clients that connect wait until the kernels are loaded
     while True:
         with (
