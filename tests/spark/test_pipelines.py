@@ -110,6 +110,6 @@ def test_explain_shows_what_runs_where_and_subscribers_are_refused(
     )
     with pytest.raises(
         InputError,
-        match=r"results are complete only with their batch. Give it a sink that is a function",
+        match=r"results are complete only with their batch. Give it a function as its sink",
     ):
         engine.query("SELECT DISTINCT v FROM A WINDOW 1 SECOND").subscribe(print)
