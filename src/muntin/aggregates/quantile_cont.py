@@ -36,9 +36,9 @@ def interpolated(kept: ArgumentSummary, kind: pa.DataType, fraction: Fraction) -
     )
     place = np.maximum(kept.counts - 1, 0) * float(fraction)
     share = place - np.floor(place)
-    # DuckDB multiplies and adds in one operation. Equal neighbors, even infinite, are the mean.
+    # DuckDB multiplies and adds in one operation, also between equal neighbors.
     with np.errstate(invalid="ignore"):
-        numbers = np.where(lower == upper, lower, multiply_add(lower, 1.0 - share, upper * share))
+        numbers = np.where(share == 0, lower, multiply_add(lower, 1.0 - share, upper * share))
     numbers = np.where(some, numbers, 0.0)
     changed = differ(some, numbers.view(np.int64))  # also when only the share has changed
     return Result(pa.array(numbers, mask=~some).cast(kind), changed)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import muntin
@@ -27,6 +27,7 @@ def test_multiply_add_is_rounded_once(left: float, right: float, addend: float) 
     st.lists(st.integers(-1000, 1000), min_size=1, max_size=6),
     st.sampled_from(["0.1", "0.3", "0.9", "0.333"]),
 )
+@example([25, 25], "0.333")  # not 25: DuckDB rounds between equal values, too
 def test_quantiles_are_those_of_duckdb(values: list[int], fraction: str) -> None:
     engine = muntin.Engine()
     engine.stream("A", {"x": "bigint", "ts": "timestamp"})
