@@ -66,7 +66,8 @@ class SharedTactic(JoinTactic):
         if schedule == self.schedule:
             return True
         sources = len(self.windows.plan.sources)
-        assert self._events is None, "rows are still being worked on"
+        assert self._events is None or not self.is_busy(), "rows are still being worked on"
+        self._events = None  # rows that passed no filter were taken and leave no work
         assert schedule.scheduler != "lwo" or sources == _TWO, (
             "with more sources LWO is the eager join"
         )
