@@ -20,6 +20,7 @@ from benchmarks.report import Progress, Report
 from benchmarks.shared import bench_shared
 from benchmarks.spark import bench_spark
 from benchmarks.spark_aggregate import bench_spark_aggregate
+from benchmarks.spark_batches import bench_spark_batches
 from benchmarks.spark_bursts import bench_spark_bursts
 from benchmarks.spark_overload import bench_spark_overload
 from benchmarks.spark_shared import bench_spark_shared
@@ -50,6 +51,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "pipelines": bench_pipelines,
     "overload": bench_overload,
     "spark": bench_spark,
+    "spark-batches": bench_spark_batches,
     "state": bench_state,
     "spark-aggregate": bench_spark_aggregate,
     "spark-bursts": bench_spark_bursts,

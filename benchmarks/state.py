@@ -10,9 +10,9 @@ After that, in the large engine, all Python workers of Spark are killed before s
 partitions must not be built again. Then the processes of the partitions are killed: they must, and
 report how long it took, from the request to the last partition batch.
 
-State on disk is the folder ``state`` of the checkpoint, in memory what the partitions say they hold
-and what Spark says its store uses. Spark's own join gets the same files, with its default state
-store.
+State on disk is the folder ``state`` of the checkpoint, in memory what the partitions say they
+hold. Spark's own join gets the same files, with its default state store; its state in memory is
+what Spark says that store uses.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Running:
     def __init__(self, spark: SparkSession, folder: Path, rows: int) -> None:
         self.window = rows // 2 // RATE
         self.feeder = Feeder(folder / "data", rows)
-        self.state = folder / "checkpoint" / "spark" / "state"
+        self.state = folder / "checkpoint" / "muntin" / "state"
         before = set(residents(os.getpid()))
         self._engine = SparkEngine(
             spark,
@@ -125,7 +125,6 @@ class Running:
             sink={"format": "parquet", "path": str(folder / "results")},
         )
         self._batch = -1
-        self.store = 0
         self.batch(1)
         self.residents = sorted(set(residents(os.getpid())) - before)
 
@@ -146,7 +145,6 @@ class Running:
             if told.batchId > self._batch and told.numInputRows
         ]
         self._batch = max(told.batchId for told in new)
-        self.store = sum(operator.memoryUsedBytes for operator in new[-1].stateOperators)
         return max(int(told.durationMs["triggerExecution"]) for told in new), len(new) == 1
 
     def ours(self) -> dict[str, Any]:
@@ -245,12 +243,12 @@ def _end(pids: list[int]) -> None:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Bytes per row of the windows: on disk, in the state store, in partitions, in processes."""
+    """Bytes per row of the windows: on disk, in Spark's store, in partitions, in processes."""
 
     disk: float
-    store: float
-    held: float
-    grown: float
+    store: float = 0.0
+    held: float = 0.0
+    grown: float = 0.0
 
 
 def bytes_of_muntin(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
@@ -262,9 +260,8 @@ def bytes_of_muntin(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
         grown = sum(map(resident_bytes_of, engine.residents)) - before
         return Bytes(
             folder_bytes(engine.state) / rows,
-            engine.store / rows,
-            engine.ours()["bytes_held"] / rows,
-            grown / rows,
+            held=engine.ours()["bytes_held"] / rows,
+            grown=grown / rows,
         ), rows
 
 
@@ -291,9 +288,7 @@ def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
         assert last is not None, "it ran"
         rows = sum(operator.numRowsTotal for operator in last.stateOperators)
         store = sum(operator.memoryUsedBytes for operator in last.stateOperators)
-        return Bytes(
-            folder_bytes(folder / "checkpoint" / "state") / rows, store / rows, 0.0, 0.0
-        ), rows
+        return Bytes(folder_bytes(folder / "checkpoint" / "state") / rows, store / rows), rows
 
 
 # -- report ----------------------------------------------------------------------------------------
@@ -325,7 +320,13 @@ def bytes_rows(progress: Progress, spark: SparkSession, sizes: Sizes) -> list[di
         (f"Spark's own join, {their_rows:,} rows", theirs),
     ):
         lines.append(row(f"{name}: checkpoint", "bytes per row on disk", [found.disk]))
-        lines.append(row(f"{name}: Spark's state store", "bytes per row in memory", [found.store]))
+    lines.append(
+        row(
+            f"Spark's own join, {their_rows:,} rows: Spark's state store",
+            "bytes per row in memory",
+            [theirs.store],
+        )
+    )
     lines.append(
         row(
             f"Muntin, {rows:,} rows: columns, indexes and links in the buckets",

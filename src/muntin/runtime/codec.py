@@ -226,6 +226,7 @@ _CONTAINERS: dict[Any, Callable[[Any, Any, Sequence[memoryview]], Any]] = {
 }
 _LEAVES: dict[Any, Callable[[Any, Sequence[memoryview]], Any]] = {
     bytes: lambda value, blobs: bytes(_blob(value, blobs)),
+    memoryview: _blob,
     float: lambda value, _: float(_checked(value, int, float)),
     pa.Table: lambda value, blobs: pa.ipc.open_stream(pa.py_buffer(_blob(value, blobs))).read_all(),
     pa.Schema: lambda value, blobs: pa.ipc.read_schema(pa.py_buffer(_blob(value, blobs))),

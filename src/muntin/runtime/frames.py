@@ -27,9 +27,10 @@ from typing import Any, TypeAlias
 from muntin.errors import MuntinError
 
 MAGIC = b"\x93MUNTIN\n"
-VERSION = 4
+VERSION = 5
 """The format of checkpoints. Formats 1 and 2, of Muntin 0.1, were pickled and have no magic;
-format 3 used other names for the fields of a deployment."""
+format 3 used other names for the fields of a deployment; format 4 kept partition batches in Spark's
+state store."""
 
 _PREFIX = struct.Struct("<8sIIQII")
 PREFIX = _PREFIX.size
@@ -139,6 +140,16 @@ def damaged(where: str) -> CheckpointError:
     return CheckpointError(f"{where} is damaged", hint=_RESTORE)
 
 
+def missing(where: str) -> CheckpointError:
+    """Return the error for a file that is not there."""
+    return CheckpointError(f"{where} is missing", hint=_RESTORE)
+
+
+def unreadable(where: str, error: OSError) -> CheckpointError:
+    """Return the error for a file that cannot be read."""
+    return CheckpointError(f"{where} cannot be read: {error.strerror}", hint=_RESTORE)
+
+
 def _checksum(pieces: Sequence[Buffer]) -> int:
     checksum = 0
     for piece in pieces:
@@ -201,6 +212,6 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise CheckpointError(f"{path} is missing", hint=_RESTORE) from error
+        raise missing(str(path)) from error
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}", hint=_RESTORE) from error
+        raise unreadable(str(path), error) from error

@@ -28,7 +28,7 @@ from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.engine_run import EngineRun, RunConfig
 from muntin.spark.driver.listener import OnProgress
 from muntin.spark.driver.live_declarations import LiveDeclarations
-from muntin.spark.session import STREAMING, local_session
+from muntin.spark.session import local_session, warn_of_slow_settings
 from muntin.spark.sinks import SinkChoice, SinkMaker
 from muntin.spark.sources import arrow_schema, fitted
 from muntin.spark.standing_query import SparkQuery
@@ -90,9 +90,8 @@ class SparkEngine:
             declared.set(name, value)
         partitions = _checked_partitions(partitions, buckets)
         self.spark = spark or local_session(partitions or 2)
+        warn_of_slow_settings(self.spark)
         self.partitions = partitions or max(self.spark.sparkContext.defaultParallelism, 1)
-        for key, value in STREAMING.items():
-            self.spark.conf.set(key, value)
         sweep()
         temporary = HeldFolder("checkpoint") if checkpoint is None else None
         folder = _local_folder(checkpoint if temporary is None else temporary.path)
@@ -237,7 +236,7 @@ class SparkEngine:
 
         The rows of that batch are taken first, so process all rows up to the instant before.
         """
-        self._parts.controls.send_moment(parse_instant(to))
+        self._parts.controls.advance(parse_instant(to))
 
     def stop(self, timeout: float = _STOP) -> None:
         """Stop; an incomplete batch runs again at the next start.

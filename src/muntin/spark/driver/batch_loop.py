@@ -1,33 +1,51 @@
-"""The work of the driver after each micro-batch: write the outputs, then make everything durable.
+"""The batches of a run: run the partitions, write their outputs, then make the batch complete.
 
-Spark calls :meth:`BatchLoop.write` before it commits a batch and calls it again with the same batch
-after a failure. The order of the steps keeps that safe: sinks replace what they have for a batch;
-changes of queries are written with the number of the next batch; spooled outputs are removed only
-after the sinks have them, and carried rows only after the batch that used them is complete.
+Spark calls :meth:`BatchLoop.write` before it commits a micro-batch and calls it again with the same
+one after a failure. Controls that no micro-batch takes get a batch without rows. Batches have
+numbers of their own, without gaps; a manifest says up to which of Spark's micro-batches the state
+goes.
+
+The order of the steps keeps repetition safe: the controls of a batch are written down before it
+runs; sinks replace what they have for a batch; changes of queries are written with the number of
+the next batch; then the manifest makes the batch complete. Everything that only this batch needed
+is removed after that.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from muntin.model.clock import BEFORE_ALL
+from muntin.runtime.codec import decode
 from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
+from muntin.spark.driver.control_queue import ControlQueue
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.output_writer import BatchOutputs, OutputWriter
-from muntin.spark.driver.query_changes import settled
+from muntin.spark.driver.query_changes import PendingChange, settled
 from muntin.spark.driver.query_reports import QueryReports
 from muntin.spark.driver.registry import SparkRegistry
 from muntin.spark.driver.run_state import RunState
 from muntin.spark.driver.shutdown import BatchInterrupted
+from muntin.spark.driver.streaming_query import BATCH
 from muntin.spark.driver.subscriptions import Subscriptions
 from muntin.spark.exchange.carried_rows import remove_carried, remove_unclaimed
-from muntin.spark.exchange.controls import CONTROLS
+from muntin.spark.exchange.controls import Controls
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.partition_metrics import STATS
+from muntin.spark.partition.manifests import PartitionChange
+from muntin.spark.partition.push_channel import Address
+from muntin.spark.partition.task import OUTPUT, STATE, PartitionTask
+
+
+def job_tag(run: str) -> str:
+    """Return the tag of all jobs of a run in Spark."""
+    return f"muntin-{run}"
 
 
 class BatchLoop:
@@ -40,6 +58,7 @@ class BatchLoop:
         registry: SparkRegistry,
         writer: OutputWriter,
         *,
+        controls: ControlQueue,
         load: LoadController,
         changes: ChangeQueue,
         subscriptions: Subscriptions,
@@ -49,31 +68,84 @@ class BatchLoop:
         self._checkpoint = checkpoint
         self._registry = registry
         self._writer = writer
+        self._controls = controls
         self._load = load
         self._changes = changes
         self._subscriptions = subscriptions
         self._reports = reports
-        self._last_busy = -1
-        """The last batch since this process began in which partitions had work."""
+        self._driver: Address | None = None
+        self._repeated = -1
+        """The micro-batch of Spark that was begun before this start."""
+        self._lock = threading.Lock()
+        """Held while a batch runs: at most one does."""
 
-    def begin(self, deployment: Deployment) -> None:
-        """Prepare for the first batch of a run."""
-        self._writer.begin(deployment, self._checkpoint.last_batch() + 1)
+    def begin(self, deployment: Deployment, driver: Address) -> None:
+        """Prepare for the first batch of a run; ``driver`` takes results for subscribers."""
+        self._driver = driver
+        self._repeated = self._checkpoint.logs.last_planned()
+        self._checkpoint.manifests.sweep()
+        self._controls.load()
+        self._writer.begin(deployment, self._next())
         self._writer.metrics.due = BEFORE_ALL
         self._writer.spool.clear()
         remove_unclaimed(deployment, self._checkpoint.tasks.carried)
 
-    def write(self, outputs: DataFrame, batch: int) -> None:
-        """Write the outputs of a batch, then settle the changes that arrived with it."""
-        try:
-            self._write(outputs, batch)
-        except Exception:
-            if self._state.stopping:
-                raise BatchInterrupted from None
-            raise
+    def _next(self) -> int:
+        """Return the number of the next batch."""
+        return self._checkpoint.manifests.state.batch + 1
 
-    def _write(self, outputs: DataFrame, batch: int) -> None:
+    # -- the two kinds of batches ----------------------------------------------------------------
+
+    def write(self, packed: DataFrame, spark: int) -> None:
+        """Run the batch of a micro-batch of Spark, unless it is complete."""
+        with self._lock:
+            if spark <= self._checkpoint.manifests.state.spark:
+                return
+            try:
+                self._finish_interrupted(packed.sparkSession)
+                repeated = spark <= self._repeated
+                controls = self._controls.plan(self._next(), has_rows=True, repeated=repeated)
+                partitions = self._state.current().partitions
+                parts = packed.repartitionById(partitions, "partition")
+                self._run(parts, controls, spark)
+            except Exception:
+                if self._state.stopping:
+                    raise BatchInterrupted from None
+                raise
+
+    def write_controls(self, session: SparkSession) -> bool:
+        """Run a batch without rows if an urgent control waits; return whether none waits now.
+
+        While a micro-batch is outstanding that an earlier process had begun, nothing else may run.
+        """
+        with self._lock:
+            if self._repeated > self._checkpoint.manifests.state.spark:
+                return not self._controls.urgent.is_set()
+            self._finish_interrupted(session)
+            if self._controls.urgent.is_set() and not self._state.stopping:
+                self._run_controls(session)
+            return not self._controls.urgent.is_set()
+
+    def _finish_interrupted(self, session: SparkSession) -> None:
+        """Run a batch without rows again that an earlier process had begun."""
+        planned = self._controls.interrupted(self._next())
+        if planned is not None and not planned.has_rows:
+            self._run_controls(session)
+
+    def _run_controls(self, session: SparkSession) -> None:
+        controls = self._controls.plan(self._next(), has_rows=False)
+        partitions = self._state.current().partitions
+        nothing = session.range(0, partitions, 1, partitions).where("id < 0")
+        self._run(nothing, controls, None)
+
+    # -- one batch -------------------------------------------------------------------------------
+
+    def _run(self, parts: DataFrame, controls: Controls, spark: int | None) -> None:
+        """Run the partitions over their parts of the rows, and complete the batch."""
         began = time.monotonic()
+        batch = self._next()
+        self._name_jobs(parts.sparkSession, batch)
+        outputs = parts.mapInArrow(self._task(batch, controls).__call__, OUTPUT)
         found = self._writer.collect(outputs)
         self._writer.write(found, batch, self._registry.queries, self._registry.streams())
         for name in self._writer.suspended:
@@ -82,25 +154,54 @@ class BatchLoop:
         if self._state.live:
             metrics = [json.loads(row["blob"]) for row in found.get((STATS, ""), ())]
             self._load.observe(batch, time.monotonic() - began, metrics)
-        self._writer.metrics.note(batch, self._reports.counts())
-        self._settle_changes(found, batch)
+        if spark is not None:
+            self._writer.metrics.note(spark, self._reports.counts())
+        settled_changes = self._settle_changes(found, controls)
+        changes = [
+            decode(bytes(row["blob"]), STATE, PartitionChange, "the state of a partition")
+            for row in found.get((STATE, ""), ())
+        ]
+        self._checkpoint.manifests.commit(changes, spark)
+        self._controls.complete(controls)
+        self._changes.settle(settled_changes)
         self._writer.spool.clear()
-        remove_carried(self._state.current(), self._last_busy, self._checkpoint.tasks.carried)
-        if (STATS, "") in found:
-            self._last_busy = batch
+        done = self._checkpoint.manifests.state.version
+        remove_carried(self._state.current(), done, self._checkpoint.tasks.carried)
 
-    def _settle_changes(self, found: BatchOutputs, batch: int) -> None:
-        """Write the changes that arrived with a batch; they are in force from the next one on."""
-        arrived = self._changes.arrived({name for kind, name in found if kind == CONTROLS})
+    def _task(self, batch: int, controls: Controls) -> PartitionTask:
+        assert self._driver is not None, "it has begun"
+        return PartitionTask(
+            self._checkpoint.tasks,
+            self._checkpoint.storage,
+            self._state.run,
+            self._driver,
+            batch,
+            self._checkpoint.manifests.state.version,
+            controls,
+        )
+
+    def _name_jobs(self, session: SparkSession, batch: int) -> None:
+        """Tell packing tasks the number of the batch, and users of Spark's pages the queries."""
+        context = session.sparkContext
+        context.addJobTag(job_tag(self._state.run))
+        context.setLocalProperty(BATCH, str(batch))
+        names = ", ".join(
+            registered.query.name for registered in list(self._registry.queries.values())
+        )
+        context.setJobDescription(f"Muntin batch {batch}: {names or 'no queries'}")
+
+    def _settle_changes(self, found: BatchOutputs, controls: Controls) -> Sequence[PendingChange]:
+        """Write the changes that came with a batch; they are in force from the next one on."""
+        arrived = self._changes.arrived(controls.names())
         if not arrived:
-            return
+            return ()
         held = self._writer.held(found)
         deployment = self._state.current()
         for change in arrived:
             deployment = settled(
                 deployment,
                 change,
-                batch + 1,
+                self._next() + 1,
                 held.get(change.name, {}),
                 self._checkpoint.tasks.carried,
             )
@@ -109,4 +210,4 @@ class BatchLoop:
         self._writer.follow(deployment)
         # Partitions have yet to report the next deadline of the new queries.
         self._writer.metrics.due = BEFORE_ALL
-        self._changes.settle(arrived)
+        return arrived

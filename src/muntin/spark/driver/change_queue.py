@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 
 from muntin.errors import RunError
+from muntin.spark.driver.control_queue import ControlQueue
 from muntin.spark.driver.query_changes import PendingChange
 from muntin.spark.driver.run_state import RunState
-from muntin.spark.exchange.controls import ControlLog
 
 POLL = 0.05
 """Seconds between checks whether the streaming query still runs."""
@@ -28,7 +28,7 @@ class ChangeQueue:
     ----------
     state : RunState
         The run.
-    controls : ControlLog
+    controls : ControlQueue
         Takes the announcements.
     seconds : float
         How long a batch may take to bring a change.
@@ -37,7 +37,7 @@ class ChangeQueue:
     """
 
     def __init__(
-        self, state: RunState, controls: ControlLog, seconds: float, in_sink: Callable[[], bool]
+        self, state: RunState, controls: ControlQueue, seconds: float, in_sink: Callable[[], bool]
     ) -> None:
         self._state = state
         self._controls = controls

@@ -23,6 +23,8 @@ from muntin.spark.driver.resume_plan import ResumePlan, plan_resume
 from muntin.spark.driver.spark_logs import SparkLogs
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.deployment_file import DeploymentFile, encode_deployment, read_stored
+from muntin.spark.partition.manifests import CommittedState, ManifestLog
+from muntin.spark.storage import LocalStorage
 
 __all__ = ["Checkpoint", "CheckpointError"]
 
@@ -38,6 +40,8 @@ class Checkpoint:
         self.ours = folder / "muntin"
         self.deployment_file = self.ours / "program"
         self.logs = SparkLogs(self.spark)
+        self.storage = LocalStorage(self.ours)
+        self.manifests = ManifestLog(self.storage)
         self._held = held
         self._lock: IO[str] | None = None
 
@@ -97,7 +101,7 @@ class Checkpoint:
 
     def last_batch(self) -> int:
         """Return the last batch that is complete, or -1."""
-        return self.logs.last_complete()
+        return self.manifests.last()
 
     def begun(self) -> bool:
         """Return whether any batch was planned; before that, the deployment may be replaced."""
@@ -127,8 +131,11 @@ class Checkpoint:
             When the checkpoint belongs to other declarations, or cannot be read.
         """
         stored = read_stored(self.deployment_file)
-        if stored is None or not self.begun():
-            if self.last_batch() >= 0:
+        state = self.manifests.load()
+        # Batches without rows may have come before the first one of Spark.
+        begun = self.begun() or (state.batch >= 0 and state.spark < 0)
+        if stored is None or not begun:
+            if self.logs.last_complete() >= 0:
                 raise CheckpointError(
                     f"{self.folder} holds Spark's files but no deployment",
                     hint="Use an empty folder, or restore it",
@@ -138,6 +145,7 @@ class Checkpoint:
             self.write(run, declared)
             return ResumePlan(run, declared)
         self._check_fits(stored.deployment, declared)
+        self._check_state(state)
         # A change for a batch after an incomplete one has not come into force anywhere.
         changes = tuple(
             change for change in stored.deployment.changes if change.batch <= self.last_batch() + 1
@@ -170,11 +178,22 @@ class Checkpoint:
             path.unlink(missing_ok=True)
         for name in ("global", "carried", "spool"):
             shutil.rmtree(self.ours / name, ignore_errors=True)
+        self.manifests.clear()
+        self.storage.delete(["planned"])
 
     def write(self, run: str, deployment: Deployment) -> None:
         """Replace the deployment; tasks of batches that are planned from now on read it."""
         with writing(self.folder):
             write_file(self.deployment_file, encode_deployment(run, deployment))
+
+    def _check_state(self, state: CommittedState) -> None:
+        """Raise if Spark is ahead of the state after the last complete batch."""
+        done = self.logs.last_complete()
+        if state.spark < done:
+            raise CheckpointError(
+                f"{self.folder} has lost the state after Spark's batch {done}, which is complete",
+                hint="Restore the entire folder from a copy, or begin a new checkpoint",
+            )
 
     def _check_fits(self, before: Deployment, declared: Deployment) -> None:
         if before.partitions != declared.partitions:

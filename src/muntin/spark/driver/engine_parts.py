@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from muntin.engine.declarations import Declarations
 from muntin.spark.driver.batch_loop import BatchLoop
 from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
+from muntin.spark.driver.control_queue import ControlQueue
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.output_writer import OutputWriter
 from muntin.spark.driver.query_reports import QueryReports
 from muntin.spark.driver.registry import SparkRegistry
 from muntin.spark.driver.run_state import RunState
 from muntin.spark.driver.subscriptions import Subscriptions
-from muntin.spark.exchange.controls import ControlLog
 from muntin.spark.partition.spool import Spool
 from muntin.spark.sinks import SinkMaker
 
@@ -28,7 +29,7 @@ class EngineParts:
 
     state: RunState
     checkpoint: Checkpoint
-    controls: ControlLog
+    controls: ControlQueue
     registry: SparkRegistry
     writer: OutputWriter
     load: LoadController
@@ -49,10 +50,10 @@ class EngineParts:
     ) -> EngineParts:
         """Return the parts of a new engine; ``interval`` is the trigger in seconds."""
         state, subscriptions = RunState(), Subscriptions()
-        controls = ControlLog(checkpoint.ours / "controls")
+        controls = ControlQueue(checkpoint.storage)
         registry = SparkRegistry(declared, sinks)
         writer = OutputWriter(checkpoint.ours, Spool(checkpoint.tasks.spool))
-        load = LoadController(partitions, interval, controls.send)
+        load = LoadController(partitions, interval, partial(controls.send, urgent=False))
         changes = ChangeQueue(state, controls, _CHANGE + 2 * interval, writer.is_calling_sink)
         reports = QueryReports(state, registry, writer, load, subscriptions)
         batches = BatchLoop(
@@ -60,6 +61,7 @@ class EngineParts:
             checkpoint,
             registry,
             writer,
+            controls=controls,
             load=load,
             changes=changes,
             subscriptions=subscriptions,

@@ -17,20 +17,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from muntin.errors import CatalogError, RunError
 from muntin.kernels.jit import prepare, prepare_part
+from muntin.spark.driver.batch_loop import job_tag
 from muntin.spark.driver.change_queue import POLL
 from muntin.spark.driver.engine_parts import EngineParts
+from muntin.spark.driver.heartbeat import ControlRunner, Heartbeat
 from muntin.spark.driver.listener import PATIENCE, ObservedRun, OnProgress, RunListener
 from muntin.spark.driver.resume import resume
 from muntin.spark.driver.shutdown import after_query, end_query, end_state_servers, wait_for
-from muntin.spark.driver.streaming_query import StreamingInputs, build
-from muntin.spark.exchange.controls import Heartbeat
+from muntin.spark.driver.streaming_query import build
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.failures import fact_of
 from muntin.spark.partition.push_channel import Address, PushReceiver
@@ -38,6 +40,9 @@ from muntin.spark.session import driver_host, java_log, polling_less
 from muntin.spark.sources import SparkSource, check_repeatable
 
 _log = logging.getLogger("muntin.spark")
+
+_END = 60.0
+"""Seconds in which Spark has to end a run that has failed."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,9 @@ class EngineRun:
         self._parts = parts
         self._checkpoint = parts.checkpoint
         self._heartbeat: Heartbeat | None = None
+        self._runner: ControlRunner | None = None
+        self._failure: Exception | None = None
+        """Why a batch without rows ended the run."""
         self._listener: RunListener | None = None
         self._receiver: PushReceiver | None = None
         self.stuck: threading.Thread | None = None
@@ -91,6 +99,7 @@ class EngineRun:
         with self.lock:
             self._check_startable()
             self.state.stopping = False
+            self._failure = None
             self._prepare(live=live)
             registry = self._parts.registry
             declared = registry.deployment(self._options.partitions)
@@ -102,12 +111,34 @@ class EngineRun:
             except BaseException:
                 self._checkpoint.release()
                 raise
-            if live and self._options.delay is not None:
-                self._heartbeat = Heartbeat(
-                    self._parts.controls,
-                    self._options.delay,
-                    lambda: self._parts.writer.metrics.due,
-                )
+            if live:
+                self._start_threads()
+
+    def _start_threads(self) -> None:
+        """Start what makes batches without rows."""
+        controls = self._parts.controls
+        self._runner = ControlRunner(controls, self._run_controls, self._fail)
+        if self._options.delay is not None:
+            self._heartbeat = Heartbeat(
+                controls.send_moment,
+                self._options.delay,
+                lambda: self._parts.writer.metrics.due,
+            )
+
+    def _run_controls(self) -> bool:
+        """Run a batch for the controls that wait, if any does; return whether none waits now."""
+        try:
+            return self._parts.batches.write_controls(self._spark)
+        except (Py4JError, PySparkException, RunError) as error:
+            raise self._parts.writer.failure or self._failed(str(error)) from error
+
+    def _fail(self, error: Exception) -> None:
+        """End the run because a batch without rows has failed."""
+        self._failure = error
+        _log.error("the run ends: %s", error)
+        streaming = self.state.streaming
+        assert streaming is not None, "it was started"
+        end_query(self._spark, streaming, _END)
 
     def _check_startable(self) -> None:
         if self.state.is_active:
@@ -136,21 +167,14 @@ class EngineRun:
         self, declared: Deployment, sources: Mapping[str, SparkSource], *, live: bool
     ) -> None:
         parts, state = self._parts, self.state
-        state.run, state.deployment = resume(
-            self._spark, parts, declared, may_replace=self._options.may_replace
-        )
+        state.run, state.deployment = resume(parts, declared, may_replace=self._options.may_replace)
         self._checkpoint.logs.check_inputs()
-        parts.batches.begin(state.deployment)
+        parts.batches.begin(state.deployment, self._open_reception())
         parts.registry.sinks.forget_others(
             registered.sink for registered in parts.registry.queries.values()
         )
-        # Spark keeps state in this number of partitions from the first start on.
-        self._spark.conf.set("spark.sql.shuffle.partitions", str(self._options.partitions))
-        inputs = StreamingInputs(
-            self._checkpoint.tasks, sources, parts.controls, state.run, self._open_reception()
-        )
         writer = (
-            build(self._spark, state.deployment, inputs)
+            build(state.deployment, self._checkpoint.tasks, sources)
             .writeStream.outputMode("append")
             .option("checkpointLocation", str(self._checkpoint.spark))
             .foreachBatch(self._write)
@@ -163,9 +187,9 @@ class EngineRun:
         state.streaming = self._listened(writer)
         state.live = live
 
-    def _write(self, outputs: DataFrame, batch: int) -> None:
-        """Write a batch; Spark's reference to this method keeps the run alive."""
-        self._parts.batches.write(outputs, batch)
+    def _write(self, packed: DataFrame, batch: int) -> None:
+        """Run a batch; Spark's reference to this method keeps the run alive."""
+        self._parts.batches.write(packed, batch)
 
     def _open_reception(self) -> Address:
         """Listen for pushed results; return the address at which partitions find this process."""
@@ -214,6 +238,7 @@ class EngineRun:
         done = False
         try:
             streaming.awaitTermination()
+            self._run_controls()
             done = True
         except StreamingQueryException as error:
             raise self._explained(error) from error
@@ -227,8 +252,13 @@ class EngineRun:
         """Wait until a trigger of the running query has found no new input."""
         streaming = self.state.streaming
         assert streaming is not None, "it was started"
+
+        def process() -> None:
+            streaming.processAllAvailable()
+            self._run_controls()
+
         try:
-            wait_for(streaming.processAllAvailable, timeout, "processing the available input")
+            wait_for(process, timeout, "processing the available input")
         except StreamingQueryException as error:
             raise self._explained(error) from error
 
@@ -245,6 +275,9 @@ class EngineRun:
             )
         except StreamingQueryException as error:
             raise self._explained(error) from error
+        if done is not False and self._failure is not None:
+            self.release()
+            raise self._failure
         return bool(done) if done is not None else True
 
     def _await_listener(self) -> None:
@@ -278,10 +311,20 @@ class EngineRun:
             self._heartbeat = None
         if self.state.streaming is None:
             return True
+        if not self._end_runner(seconds):
+            return False
         if not end_query(self._spark, self.state.streaming, seconds):
             return False
         self._await_listener()
         return True
+
+    def _end_runner(self, seconds: float) -> bool:
+        """End the runner of controls, and its batch; return whether it ended in time."""
+        runner, self._runner = self._runner, None
+        if runner is None or runner.stop(0.0):
+            return True
+        self._spark.sparkContext.cancelJobsWithTag(job_tag(self.state.run))
+        return runner.stop(seconds)
 
     def _abandoned(self) -> RunError:
         """Give up waiting for a streaming query; the checkpoint stays locked until it ends."""
@@ -313,9 +356,12 @@ class EngineRun:
         self.release()
         if self._parts.writer.failure is not None:
             return self._parts.writer.failure
-        text, keep = str(error), java_log.keep()
-        fact, folder = self._reason(text), self._checkpoint.folder
-        if "CANNOT_LOAD_STATE_STORE" in text or f"Checksum error: file:{folder}" in text:
+        return self._failed(str(error))
+
+    def _failed(self, text: str) -> RunError:
+        """Return the error for a failure that Java describes in a text."""
+        keep, fact, folder = java_log.keep(), self._reason(text), self._checkpoint.folder
+        if f"Checksum error: file:{folder}" in text:
             return RunError(
                 f"the checkpoint {folder} is damaged: {fact}",
                 hint=f"Restore the entire folder from a copy, or begin a new checkpoint{keep}",

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import SparkSession
-
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.query_changes import PendingChange, exports, settled
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
@@ -19,7 +17,7 @@ from muntin.spark.sink_ownership import SinkOwner, occupied
 
 
 def resume(
-    spark: SparkSession, parts: EngineParts, declared: Deployment, *, may_replace: bool
+    parts: EngineParts, declared: Deployment, *, may_replace: bool
 ) -> tuple[str, Deployment]:
     """Return the run and the deployment to resume with; it is in the checkpoint then.
 
@@ -38,7 +36,7 @@ def resume(
     for change in changes:
         needed = exports(deployment, change.added) if change.added else ()
         held = (
-            rows_in_checkpoint(spark, checkpoint.spark, deployment, needed)
+            rows_in_checkpoint(checkpoint.storage, checkpoint.manifests.state, deployment, needed)
             if needed and last >= 0
             else {}
         )

@@ -1,8 +1,8 @@
 """The messages between packing tasks, partitions and the driver.
 
 Tables travel as Arrow streams. A :class:`PartitionBatch` is everything that one partition gets of a
-micro-batch; it is also what Spark keeps as state, so it must hold all that a replay needs: rows,
-times, control rows and the epoch, but no clock and nothing that differs between attempts.
+micro-batch; it is also what the checkpoint keeps as state, so it must hold all that a replay needs:
+rows, times, control rows and the epoch, but no clock and nothing that differs between attempts.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from muntin.state.advance_limit import Segment
 TIMELESS = -2
 """The partitioning number of rows whose time is NULL or out of range."""
 
-CONTROL = -3
-"""The partitioning number of control rows."""
-
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -32,7 +29,7 @@ def to_blob(table: pa.Table, *, compressed: bool = True) -> bytes:
     return blob
 
 
-def from_blob(blob: bytes) -> pa.Table:
+def from_blob(blob: memoryview | bytes) -> pa.Table:
     """Return the table in the bytes of :func:`to_blob`."""
     with pa.ipc.open_stream(pa.py_buffer(blob)) as reader:
         return reader.read_all()
@@ -45,7 +42,7 @@ class Part:
     partitioning: int
     stream: str
     task: int
-    blob: bytes
+    blob: memoryview | bytes
 
 
 @dataclass(frozen=True)

@@ -60,17 +60,31 @@ class Packer:
         for number, route in self._routes:
             if route is None or not len(rows):
                 continue
-            owners = self.owners(route, rows)
+            for partition, table in self._split(route, rows, self.owners(route, rows)):
+                yield partition, Part(number, self._stream.name, task, to_blob(table))
+
+    def _split(
+        self, route: Partitioning, rows: pa.Table, owners: Owners
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the rows of each partition that gets any, in their order."""
+        if route.everywhere:
             for partition in range(self._partitions):
-                table = self._for_partition(route, rows, owners == partition)
-                if len(table):
-                    yield partition, Part(number, self._stream.name, task, to_blob(table))
+                yield partition, self._marked(route, rows, owners == partition)
+            return
+        # Sorting by small integers takes linear time, whatever the number of partitions.
+        order = np.argsort(owners.astype(np.min_scalar_type(self._partitions)), kind="stable")
+        sorted_rows = rows.combine_chunks().take(pa.array(order))
+        ends = np.bincount(owners, minlength=self._partitions).cumsum()
+        for partition, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+            if begin < end:
+                yield partition, sorted_rows.slice(begin, end - begin)
 
     def part_of(
         self, partition: int, route: Partitioning, number: int, rows: pa.Table
     ) -> Part | None:
         """Return the part of one partition under partitioning ``number``; None if empty."""
-        table = self._for_partition(route, rows, self.owners(route, rows) == partition)
+        own = self.owners(route, rows) == partition
+        table = self._marked(route, rows, own) if route.everywhere else rows.filter(pa.array(own))
         return Part(number, self._stream.name, 0, to_blob(table)) if len(table) else None
 
     def newest(self, rows: pa.Table) -> int | None:
@@ -123,11 +137,8 @@ class Packer:
         ]
         return np.concatenate(pieces)
 
-    def _for_partition(
-        self, route: Partitioning, rows: pa.Table, own: npt.NDArray[np.bool_]
-    ) -> pa.Table:
-        if not route.everywhere:
-            return rows.filter(pa.array(own))
+    def _marked(self, route: Partitioning, rows: pa.Table, own: npt.NDArray[np.bool_]) -> pa.Table:
+        """Return broadcast rows with the mark whether a partition owns them."""
         if route.counted:
             # Rows with other owners are only counted, so their values are not sent.
             away = pa.array(~own)

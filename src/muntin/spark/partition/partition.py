@@ -25,7 +25,7 @@ from muntin.plan.query import Emit
 from muntin.runtime.external_quota import LimitState
 from muntin.runtime.holdings import positions
 from muntin.runtime.running_pipeline import RunningPipeline
-from muntin.spark.exchange.controls import CONTROLS, HELD, ControlRow
+from muntin.spark.exchange.controls import HELD, ControlRow
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import (
     TIMELESS,
@@ -173,10 +173,8 @@ class Partition:
     # -- snapshots and recovery --------------------------------------------------------------------
 
     def answers(self, controls: Iterable[str]) -> Iterator[PartitionOutput]:
-        """Yield the rows that control rows ask for; the first partition confirms the controls."""
+        """Yield the rows that control rows ask for."""
         for control in map(ControlRow.from_text, controls):
-            if self.number == 0:
-                yield PartitionOutput(CONTROLS, control.name, pa.table({}))
             for name, stream in control.exports:
                 key = json.dumps([control.name, name, stream])
                 yield PartitionOutput(HELD, key, self.held(name, stream))

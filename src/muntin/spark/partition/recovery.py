@@ -8,48 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import pyarrow as pa
 
-from muntin.runtime.codec import decode, encode
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.messages import PartitionBatch, PartitionOutput
 from muntin.spark.exchange.partition_metrics import PartitionMetrics, Rebuilt
 from muntin.spark.partition.partition import OnRelease, Partition
 from muntin.spark.partition.retained_batches import RetainedBatch, RetainedBatches
-from muntin.spark.partition.spool import Sent
-
-RetainedFrame: TypeAlias = bytes
-"""A retained batch with its note, as it is in the state store."""
 
 FEW = 20_000
 """Rows beyond twice those in the windows that may be retained before a snapshot is taken."""
-
-_KIND = "share"
-
-
-@dataclass(frozen=True)
-class _Retained:
-    note: RetainedBatch
-    batch: PartitionBatch
-
-
-def encode_retained(note: RetainedBatch, batch: PartitionBatch) -> RetainedFrame:
-    """Return a batch and its note as a frame."""
-    return encode(_Retained(note, batch), _KIND)
-
-
-def decode_retained(frame: RetainedFrame) -> tuple[RetainedBatch, PartitionBatch]:
-    """Return the batch and the note in a frame.
-
-    Raises
-    ------
-    CheckpointError
-        When the frame is damaged.
-    """
-    kept = decode(frame, _KIND, _Retained, "a batch in the state store of the checkpoint")
-    return kept.note, kept.batch
 
 
 @dataclass(frozen=True)
@@ -67,21 +36,11 @@ class Applied:
     snapshot: PartitionBatch | None = None
 
 
-@dataclass(frozen=True)
-class Answer:
-    """An :class:`Applied` as it is sent: ``sent`` takes the place of the outputs."""
-
-    sent: list[Sent]
-    note: RetainedBatch
-    gone: list[int]
-    stats: PartitionMetrics
-    snapshot: PartitionBatch | None
-
-
 class RecoverablePartition:
     """A partition and its retained batches; ``version`` is the last batch that was applied."""
 
     def __init__(self, deployment: Deployment, number: int) -> None:
+        self.number = number
         self._deployment = deployment
         self._partition = Partition(deployment, number)
         self._retained = RetainedBatches()

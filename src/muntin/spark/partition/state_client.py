@@ -24,11 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from muntin.errors import RunError
-from muntin.spark.exchange.messages import PartitionBatch
-from muntin.spark.partition.push_channel import PushTarget
-from muntin.spark.partition.recovery import Answer, RetainedFrame
 from muntin.spark.partition.server_files import idle_keys, short_path
-from muntin.spark.partition.wire import NO_MORE, digest_of, receive, send
+from muntin.spark.partition.stored_batches import StoredBatch
+from muntin.spark.partition.wire import Answer, Order, receive, send
 from muntin.spark.temp_files import private_folder, sweep
 
 _START = 120.0
@@ -41,21 +39,15 @@ class StateServerError(RunError):
 
 @dataclass(frozen=True)
 class Request:
-    """A batch to apply to the partition as it was after batch ``version``, under a deployment.
+    """A partition batch to apply, as a frame, under a deployment.
 
-    With a ``target`` the server sends results to subscribers as it computes them.
+    ``stored`` returns what the partition is rebuilt from if its server has lost it.
     """
 
     deployment: bytes
-    version: int
-    batch: PartitionBatch
-    spool: Path
-    target: PushTarget | None = None
-
-    def message(self) -> tuple[str, str, int, PartitionBatch, Path, PushTarget | None]:
-        """Return the request as a message; it contains only the digest of the deployment."""
-        digest = digest_of(self.deployment)
-        return ("apply", digest, self.version, self.batch, self.spool, self.target)
+    order: Order
+    frame: bytes
+    stored: Callable[[], tuple[StoredBatch, ...]]
 
 
 @contextlib.contextmanager
@@ -100,6 +92,13 @@ def _killed(process: int | None) -> int | None:
     return process
 
 
+def _applied(connection: Connection, request: Request) -> tuple[Any, ...]:
+    """Send the order and the partition batch; return the answer."""
+    send(connection, ("apply", request.order))
+    connection.send_bytes(request.frame)
+    return receive(connection)
+
+
 class StateClient:
     """Connects to the state server of a partition.
 
@@ -115,55 +114,49 @@ class StateClient:
         self._key = folder / f"{name}.key"
         self._lock = folder / f"{name}.lock"
 
-    def apply(self, request: Request, retained: Callable[[], Iterator[RetainedFrame]]) -> Answer:
-        """Apply a batch to the partition; ``retained`` yields the batches to rebuild it from."""
+    def apply(self, request: Request) -> Answer:
+        """Apply a batch to the partition."""
         try:
-            answer = self._asked(request, retained)
+            answer = self._asked(request)
         except (EOFError, OSError):
             # Another executor of this host had started the server, which ended with it.
-            answer = self._asked_again(request, retained)
+            answer = self._asked_again(request)
         if answer[0] == "failed":
             raise StateServerError(
                 f"partition {self._number} failed: {answer[1]}",
                 hint="The batch will be tried again from the checkpoint",
             )
         if answer[0] != "applied":
+            damage = f": {answer[1]}" if answer[0] == "damaged" else ""
             raise StateServerError(
-                f"partition {self._number} cannot be brought to batch {request.version} "
-                "from the checkpoint",
+                f"partition {self._number} cannot be brought to batch {request.order.version} "
+                f"from the checkpoint{damage}",
                 hint="Restore it, or begin a new one",
             )
         applied: Answer = answer[1]
         return applied
 
-    def _asked(
-        self, request: Request, retained: Callable[[], Iterator[RetainedFrame]]
-    ) -> tuple[Any, ...]:
+    def _asked(self, request: Request) -> tuple[Any, ...]:
         with self._connected() as connection:
-            send(connection, request.message())
-            answer: tuple[Any, ...] = receive(connection)
+            answer = _applied(connection, request)
             if answer[0] == "extend?":
                 send(connection, ("extend", request.deployment))
-                send(connection, request.message())
-                answer = receive(connection)
+                answer = _applied(connection, request)
             if answer[0] == "rebuild?":
-                send(connection, ("rebuild", request.deployment, self._number))
-                for frame in retained():
-                    connection.send_bytes(frame)
-                connection.send_bytes(NO_MORE)
-                send(connection, request.message())
+                rebuild = (request.deployment, self._number, request.order.storage)
+                send(connection, ("rebuild", *rebuild, request.stored()))
                 answer = receive(connection)
+                if answer[0] == "rebuilt":
+                    answer = _applied(connection, request)
         return answer
 
-    def _asked_again(
-        self, request: Request, retained: Callable[[], Iterator[RetainedFrame]]
-    ) -> tuple[Any, ...]:
+    def _asked_again(self, request: Request) -> tuple[Any, ...]:
         try:
-            return self._asked(request, retained)
+            return self._asked(request)
         except (EOFError, OSError) as error:
             raise StateServerError(
                 f"the process of partition {self._number} ended twice "
-                f"in the middle of batch {request.batch.batch}",
+                f"in the middle of the batch after {request.order.version}",
                 hint="Check that the machine has enough memory; "
                 "the batch will be tried again from the checkpoint",
             ) from error

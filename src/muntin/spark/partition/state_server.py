@@ -4,8 +4,8 @@ Spark may give a partition to another Python worker in every batch, so its state
 worker. A state server holds the dataflows, with all code compiled; the worker that has the
 partition sends the batch and gets the outputs. The state is a cache: the server compares the last
 batch that it applied with the one before the batch. If they differ (the server is new, another host
-had the partition, an attempt failed halfway), the partition is rebuilt from the batches in Spark's
-state store.
+had the partition, an attempt failed halfway), the partition is rebuilt from the batches in the
+checkpoint.
 
 When its engine stops, the server stays idle for a minute: the next engine under the same parent
 takes it over instead of waiting until another process has loaded all code. State servers end when
@@ -20,7 +20,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener
@@ -31,16 +31,20 @@ from muntin.kernels.jit import prepare
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.exchange.deployment_file import decode_deployment
 from muntin.spark.exchange.messages import PartitionBatch
+from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import PushConnection, PushTarget
-from muntin.spark.partition.recovery import (
-    Answer,
-    Applied,
-    RecoverablePartition,
-    decode_retained,
-)
+from muntin.spark.partition.recovery import Applied, RecoverablePartition
 from muntin.spark.partition.server_files import idle_keys, idle_name, short_path
 from muntin.spark.partition.spool import Spool
-from muntin.spark.partition.wire import NO_MORE, digest_of, receive, send
+from muntin.spark.partition.stored_batches import (
+    StoredBatch,
+    decode_batch,
+    encode_batch,
+    new_file,
+    read_batches,
+)
+from muntin.spark.partition.wire import Answer, Order, digest_of, receive, send
+from muntin.spark.storage import Storage
 
 _BACKLOG = 64
 """Connections that wait while it works, or is suspended: who ends it must still reach it."""
@@ -74,48 +78,70 @@ class StateServer:
         if request[0] == "extend":
             self._extend(request[1])
             return
-        _, digest, version, batch, spool, target = request
+        order: Order = request[1]
+        frame = connection.recv_bytes()
         partition = self._partition
-        if partition is not None and self._digest != digest and partition.version == version:
+        current = partition is not None and partition.version == order.version
+        if current and self._digest != order.digest:
             send(connection, ("extend?",))
             return
-        if partition is None or partition.version != version:
+        if partition is None or not current:
             self._partition = None
             send(connection, ("rebuild?",))
             return
         # Until the batch is applied completely, the partition must not be used for another one.
         self._partition = None
         try:
-            applied = self._applied(partition, batch, target)
-            sent = [Spool(spool).put(output) for output in applied.outputs]
+            answer = self._applied(partition, decode_batch(frame), order)
         except Exception as error:  # noqa: BLE001 (the worker must get any error)
             send(connection, ("failed", f"{type(error).__name__}: {error}"))
             return
         self._partition = partition
-        answer = Answer(sent, applied.note, applied.gone, applied.stats, applied.snapshot)
         send(connection, ("applied", answer))
 
     def _applied(
-        self, partition: RecoverablePartition, batch: PartitionBatch, target: PushTarget | None
-    ) -> Applied:
-        if target is None:
-            return partition.apply(batch)
-        push = self._push.begin(target, batch.batch, time.time())
-        applied = partition.apply(batch, push)
-        return replace(applied, stats=replace(applied.stats, unsent=push.end()))
+        self, partition: RecoverablePartition, batch: PartitionBatch, order: Order
+    ) -> Answer:
+        """Apply a batch; store a snapshot, if one replaces the batch and those before it."""
+        applied, unsent = self._pushed(partition, batch, order.target)
+        file = order.file
+        if applied.snapshot is not None:
+            file = new_file(partition.number, batch.batch)
+            order.storage.put(file, encode_batch(applied.snapshot))
+        stored = StoredBatch(file, applied.note)
+        return Answer(
+            [Spool(order.spool).put(output) for output in applied.outputs],
+            PartitionChange(partition.number, stored, tuple(applied.gone)),
+            replace(applied.stats, unsent=unsent),
+        )
 
-    def _rebuild(self, connection: Connection, deployment: bytes, number: int) -> None:
-        frames = iter(connection.recv_bytes, NO_MORE)
+    def _pushed(
+        self, partition: RecoverablePartition, batch: PartitionBatch, target: PushTarget | None
+    ) -> tuple[Applied, int]:
+        """Apply a batch; return how many results may not have reached subscribers."""
+        if target is None:
+            return partition.apply(batch), 0
+        push = self._push.begin(target, batch.batch, time.time())
+        return partition.apply(batch, push), push.end()
+
+    def _rebuild(
+        self,
+        connection: Connection,
+        deployment: bytes,
+        number: int,
+        storage: Storage,
+        stored: Sequence[StoredBatch],
+    ) -> None:
         try:
             self._partition = RecoverablePartition.rebuilt(
-                decode_deployment(deployment), number, map(decode_retained, frames)
+                decode_deployment(deployment), number, read_batches(storage, stored)
             )
-        except CheckpointError:
-            # A forged batch: without a partition, the next answer is that it cannot be rebuilt.
+        except CheckpointError as error:
             self._partition = None
-            for _ in frames:
-                pass
+            send(connection, ("damaged", error.fact))
+            return
         self._digest = digest_of(deployment)
+        send(connection, ("rebuilt",))
 
     def _extend(self, deployment: bytes) -> None:
         """Take a deployment with further changes; release the partition of any other one."""

@@ -1,162 +1,183 @@
 """The work of a Spark task on one partition of a micro-batch.
 
-It sends the partition batch to the state server, stores it in Spark's state and returns the
-outputs. The state consists of the batches that windows still reach, one entry of a map each, and a
-header with the numbers of these batches. Spark commits both with the micro-batch; a micro-batch
-that is tried again finds them as they were before it.
+It assembles the partition batch from what the packing tasks sent, sends it to the state server and
+stores it in the checkpoint meanwhile. What it returns are the outputs, and the change of the
+partition's durable state, which counts once the driver has put it into a manifest.
 """
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
-import pandas as pd
+import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from muntin.errors import RunError
-from muntin.runtime.frames import is_intact
+from muntin.runtime.codec import encode
 from muntin.spark.exchange.carried_rows import carried_parts
+from muntin.spark.exchange.controls import Controls
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.deployment_file import DeploymentFile
-from muntin.spark.exchange.messages import CONTROL, TIMELESS, Part, PartitionBatch
+from muntin.spark.exchange.messages import TIMELESS, Part, PartitionBatch
 from muntin.spark.exchange.partition_metrics import STATS
+from muntin.spark.partition.manifests import stored_for
 from muntin.spark.partition.push_channel import Address, PushTarget
-from muntin.spark.partition.recovery import RetainedFrame, encode_retained
-from muntin.spark.partition.state_client import Request, StateClient, StateServerError
+from muntin.spark.partition.state_client import Request, StateClient
+from muntin.spark.partition.stored_batches import encode_batch, new_file
+from muntin.spark.partition.wire import Answer, Order, digest_of
+from muntin.spark.storage import LocalStorage
 from muntin.state.advance_limit import Segment, merge_segments, unpack_segments
 
 OUTPUT = "kind string, name string, rows long, blob binary, file string"
-PACKED = (
-    "partition int, stream string, partitioning int, task int, epoch int, newest long, "
-    "moment long, blob binary"
+_OUTPUT = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("rows", pa.int64()),
+        ("blob", pa.binary()),
+        ("file", pa.string()),
+    ]
 )
+PACKED = (
+    "partition int, stream string, partitioning int, task int, epoch int, newest long, blob binary"
+)
+STATE = "state"
+"""The kind of output that carries a :class:`muntin.spark.partition.manifests.PartitionChange`."""
+
 NO_TIME = -(2**63)
 
 
-def current_batch() -> int:
-    """Return the number of the micro-batch of this task."""
-    context = TaskContext.get()
-    assert context is not None, "Spark calls this in a task"
-    return int(context.getLocalProperty("streaming.sql.batchId") or 0)
+@cache
+def freeze() -> None:
+    """Exempt everything that is loaded from garbage collection, once in this process.
+
+    PySpark collects garbage after every task, which takes longer than a small batch otherwise.
+    """
+    gc.freeze()
 
 
 @dataclass(frozen=True)
-class Handler:
-    """Processes the partitions of a deployment.
+class PartitionTask:
+    """Applies a micro-batch to the partitions of a run.
 
-    ``keys`` are the keys of the partitions in Spark, ``driver`` is where results for subscribers
-    are sent.
+    Parameters
+    ----------
+    deployment_file, storage, run : DeploymentFile, LocalStorage, str
+        The deployment, the checkpoint and the name of the run.
+    driver : Address
+        The address to which results for subscribers are sent.
+    batch : int
+        The number of the batch; the one before it is complete.
+    version : int
+        The last batch in which partitions had work.
+    controls : Controls
+        What it brings besides rows.
     """
 
     deployment_file: DeploymentFile
+    storage: LocalStorage
     run: str
-    keys: tuple[int, ...]
     driver: Address
+    batch: int
+    version: int
+    controls: Controls
 
-    def handle(
-        self, key: int, rows: Iterator[pd.DataFrame], header_state: ValueState, retained: MapState
-    ) -> pd.DataFrame:
-        """Apply the batch of a partition and return its outputs."""
-        number = self.keys.index(key)
+    def __call__(self, packed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Apply the batch of a partition and yield its outputs; nothing if it got nothing."""
+        context = TaskContext.get()
+        assert context is not None, "Spark calls this in a task"
+        received = [batch for batch in packed if batch.num_rows]
+        if received or self.controls:
+            yield self._outputs(context.partitionId(), received)
+        freeze()
+
+    def _outputs(self, number: int, received: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
         loaded = self.deployment_file.read()
-        deployment = loaded.deployment
-        batch = _partition_batch(rows, deployment)
-        header = header_state.get()
-        oldest, version, count = (
-            (int(number) for number in header) if header is not None else (batch.batch, -1, 0)
-        )
-        known = deployment.epoch(version)
-        if known < batch.epoch:
-            epochs, folder = range(known, batch.epoch), self.deployment_file.carried
-            batch = replace(batch, carried=carried_parts(deployment, epochs, number, folder))
-        client = StateClient(self.run, number, os.getppid())
+        batch = self._partition_batch(received, loaded.deployment)
+        batch = self._with_carried(batch, loaded.deployment, number)
         queries = self.deployment_file.subscribed_queries()
-        target = PushTarget(self.driver, number, queries) if queries else None
-        request = Request(loaded.content, version, batch, self.deployment_file.spool, target)
-        answer = client.apply(request, lambda: retained_frames(retained, oldest, version, count))
-        frame = encode_retained(answer.note, answer.snapshot or batch)
-        retained.updateValue((batch.batch,), (frame,))
-        for gone in answer.gone:
-            retained.removeKey((gone,))
-        first = answer.gone[-1] + 1 if answer.gone else oldest
-        header_state.update((first, batch.batch, count + 1 - len(answer.gone)))
-        outputs = [(sent.kind, sent.name, sent.rows, sent.blob, sent.file) for sent in answer.sent]
-        outputs.append((STATS, "", 0, replace(answer.stats, worker=os.getpid()).to_blob(), ""))
-        return pd.DataFrame(outputs, columns=["kind", "name", "rows", "blob", "file"])
+        order = Order(
+            digest_of(loaded.content),
+            self.version,
+            new_file(number, batch.batch),
+            self.storage,
+            self.deployment_file.spool,
+            PushTarget(self.driver, number, queries) if queries else None,
+        )
+        stored = partial(stored_for, self.storage, self.batch - 1, number)
+        request = Request(loaded.content, order, encode_batch(batch), stored)
+        answer = self._applied(StateClient(self.run, number, os.getppid()), request)
+        rows = [(sent.kind, sent.name, sent.rows, sent.blob, sent.file) for sent in answer.sent]
+        rows.append((STATE, "", 0, encode(answer.change, STATE), ""))
+        rows.append((STATS, "", 0, replace(answer.stats, worker=os.getpid()).to_blob(), ""))
+        columns = zip(zip(*rows, strict=True), _OUTPUT.types, strict=True)
+        arrays = [pa.array(values, kind) for values, kind in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)
 
+    def _with_carried(
+        self, batch: PartitionBatch, deployment: Deployment, number: int
+    ) -> PartitionBatch:
+        """Return a batch with the first rows of the dataflows that are opened in it."""
+        known = deployment.epoch(self.version)
+        if known >= batch.epoch:
+            return batch
+        epochs, folder = range(known, batch.epoch), self.deployment_file.carried
+        return replace(batch, carried=carried_parts(deployment, epochs, number, folder))
 
-def _partition_batch(frames: Iterator[pd.DataFrame], deployment: Deployment) -> PartitionBatch:
-    batch = current_batch()
-    epoch = deployment.epoch(batch)
-    newest: dict[str, int] = {}
-    segments: dict[str, list[Segment]] = {}
-    moment: int | None = None
-    parts = []
-    controls = []
-    for frame in frames:
-        columns = [
-            frame[name].tolist()
-            for name in ("stream", "partitioning", "task", "epoch", "newest", "moment", "blob")
-        ]
-        for stream, partitioning, task, known, time, beat, blob in zip(*columns, strict=True):
-            if known != epoch:
-                raise RunError(
-                    f"a task of batch {batch} has {known} changes of the deployment, "
-                    f"another has {epoch}",
-                    hint="The checkpoint's file system shows old content: "
-                    "mount it without caching of attributes",
-                )
-            if beat != NO_TIME:
-                moment = beat if moment is None else max(moment, beat)
-            if time != NO_TIME:
-                newest[stream] = max(newest.get(stream, NO_TIME), time)
-                segments.setdefault(stream, []).extend(unpack_segments(bytes(blob)))
-            if partitioning >= 0 or partitioning == TIMELESS:
-                parts.append(Part(partitioning, stream, task, bytes(blob)))
-            if partitioning == CONTROL:
-                controls.append(bytes(blob).decode())
-    merged = {
-        stream: tuple(merge_segments(found, deployment.max_advance))
-        for stream, found in segments.items()
-    }
-    return PartitionBatch(
-        batch,
-        epoch,
-        newest,
-        tuple(parts),
-        moment,
-        tuple(sorted(controls)),
-        segments=merged,
-        max_advance=deployment.max_advance,
-    )
+    def _applied(self, client: StateClient, request: Request) -> Answer:
+        """Apply a batch while it is written to the checkpoint."""
+        order = request.order
+        with ThreadPoolExecutor(1) as pool:
+            written = pool.submit(self.storage.put, order.file, request.frame)
+            answer = client.apply(request)
+            written.result()
+        if answer.change.added.file != order.file:
+            self.storage.delete([order.file])  # a snapshot has replaced it
+        return answer
 
-
-def retained_frames(
-    retained: MapState, oldest: int, newest: int, count: int
-) -> Iterator[RetainedFrame]:
-    """Yield the retained batches, oldest first; a micro-batch without input has none.
-
-    Raises
-    ------
-    StateServerError
-        When one is damaged, or there are not ``count`` of them.
-    """
-    found = 0
-    for batch in range(oldest, newest + 1):
-        value = retained.getValue((batch,))
-        if value is not None:
-            found += 1
-            if not is_intact(bytes(value[0])):
-                raise StateServerError(
-                    f"the rows of batch {batch} in the checkpoint are damaged",
-                    hint="Restore it, or begin a new one",
-                )
-            yield bytes(value[0])
-    if found != count:
-        raise StateServerError(
-            f"the checkpoint has {found} of {count} batches that windows reach",
-            hint="Restore it, or begin a new one",
+    def _partition_batch(
+        self, received: Iterable[pa.RecordBatch], deployment: Deployment
+    ) -> PartitionBatch:
+        """Return what the packing tasks sent to a partition, and the controls."""
+        batch, epoch = self.batch, deployment.epoch(self.batch)
+        newest: dict[str, int] = {}
+        segments: dict[str, list[Segment]] = {}
+        parts = []
+        for columns in received:
+            values = [
+                columns.column(name).to_pylist()
+                for name in ("stream", "partitioning", "task", "epoch", "newest")
+            ]
+            blobs = (memoryview(blob.as_buffer()) for blob in columns.column("blob"))
+            for stream, partitioning, task, known, time, blob in zip(*values, blobs, strict=True):
+                if known != epoch:
+                    raise RunError(
+                        f"a task of batch {batch} has {known} changes of the deployment, "
+                        f"another has {epoch}",
+                        hint="The checkpoint's file system shows old content: "
+                        "mount it without caching of attributes",
+                    )
+                if time != NO_TIME:
+                    newest[stream] = max(newest.get(stream, NO_TIME), time)
+                    segments.setdefault(stream, []).extend(unpack_segments(bytes(blob)))
+                if partitioning >= 0 or partitioning == TIMELESS:
+                    parts.append(Part(partitioning, stream, task, blob))
+        merged = {
+            stream: tuple(merge_segments(found, deployment.max_advance))
+            for stream, found in segments.items()
+        }
+        return PartitionBatch(
+            batch,
+            epoch,
+            newest,
+            tuple(parts),
+            self.controls.moment,
+            self.controls.rows,
+            segments=merged,
+            max_advance=deployment.max_advance,
         )

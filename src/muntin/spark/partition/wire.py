@@ -7,32 +7,63 @@ the socket before the first one is sent.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from muntin.runtime.codec import decode_values, encode_values
 from muntin.runtime.frames import CheckpointError
-from muntin.spark.exchange.messages import PartitionBatch
+from muntin.spark.exchange.partition_metrics import PartitionMetrics
+from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import PushTarget
-from muntin.spark.partition.recovery import Answer
+from muntin.spark.partition.spool import Sent
+from muntin.spark.partition.stored_batches import StoredBatch
+from muntin.spark.storage import LocalStorage
 
 _KIND = "message"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to do with the partition batch that follows this message as a frame.
+
+    The partition must be in the state after batch ``version`` under the deployment with a
+    ``digest``. ``file`` is the name of the partition batch in the ``storage``. With a ``target``
+    the server sends results to subscribers as it computes them.
+    """
+
+    digest: str
+    version: int
+    file: str
+    storage: LocalStorage
+    spool: Path
+    target: PushTarget | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The outputs of a partition batch, the change of the durable state, and metrics."""
+
+    sent: list[Sent]
+    change: PartitionChange
+    stats: PartitionMetrics
+
+
 _MESSAGES: dict[str, tuple[Any, ...]] = {
-    "apply": (str, int, PartitionBatch, Path, PushTarget | None),
+    "apply": (Order,),
     "extend": (bytes,),
-    "rebuild": (bytes, int),
+    "rebuild": (bytes, int, LocalStorage, tuple[StoredBatch, ...]),
     "extend?": (),
     "rebuild?": (),
+    "rebuilt": (),
+    "damaged": (str,),
     "release": (Path, Path),
     "released": (),
     "applied": (Answer,),
     "failed": (str,),
 }
 """The types of the arguments of each word."""
-
-NO_MORE = b""
-"""Sent after the last of the batches from which a partition is rebuilt."""
 
 
 def digest_of(deployment: bytes) -> str:

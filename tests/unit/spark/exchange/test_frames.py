@@ -10,7 +10,6 @@ import random
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -25,10 +24,10 @@ from muntin.spark.exchange.carried_rows import carried_parts
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.deployment_file import DeploymentFile
 from muntin.spark.exchange.messages import PartitionOutput, from_blob, to_blob
-from muntin.spark.partition.recovery import decode_retained
+from muntin.spark.partition.manifests import ManifestLog
 from muntin.spark.partition.spool import Spool
-from muntin.spark.partition.state_client import StateServerError
-from muntin.spark.partition.task import retained_frames
+from muntin.spark.partition.stored_batches import decode_batch
+from muntin.spark.storage import LocalStorage
 from tests.unit.spark.partition.test_recovery import PAIRS, program_of
 from tests.unit.spark.partition.test_recovery import partition_batches as shares
 
@@ -194,20 +193,16 @@ def test_planted_rows_of_a_dataflow_are_not_executed(
     assert not sprung.exists()
 
 
-def test_a_planted_partition_batch_is_not_executed(trap: tuple[bytes, Path]) -> None:
+def test_a_planted_partition_batch_or_manifest_is_not_executed(
+    tmp_path: Path, trap: tuple[bytes, Path]
+) -> None:
     content, sprung = trap
-
-    class Planted:
-        def getValue(self, key: tuple[int]) -> tuple[bytes]:  # noqa: N802 (Spark's)
-            del key
-            return (bytes(4) + content,)
-
-    with pytest.raises(
-        StateServerError, match=r"the rows of batch 0 in the checkpoint are damaged"
-    ):
-        list(retained_frames(cast("Any", Planted()), 0, 0, 1))
-    with pytest.raises(CheckpointError, match=r"was written by Muntin 0\.1"):
-        decode_retained(bytes(4) + content)
+    for planted in (content, bytes(4) + content):
+        with pytest.raises(CheckpointError, match=r"was written by Muntin 0\.1"):
+            decode_batch(planted)
+        write_file(tmp_path / "batches" / f"{0:012d}", planted)
+        with pytest.raises(CheckpointError, match=r"was written by Muntin 0\.1"):
+            ManifestLog(LocalStorage(tmp_path)).load()
     assert not sprung.exists()
 
 
@@ -221,14 +216,14 @@ def test_planted_outputs_are_not_executed(tmp_path: Path, trap: tuple[bytes, Pat
     assert not sprung.exists()
 
 
-def test_pickle_is_imported_only_where_spark_requires_it() -> None:
+def test_pickle_is_not_imported() -> None:
     source = Path(deployment_file.__file__).parent.parent
     users = [
         path.name
         for path in source.rglob("*.py")
         if re.search(r"^ *(import|from) \w*pickle", path.read_text(encoding="utf-8"), re.MULTILINE)
     ]
-    assert users == ["processor.py"], "Spark ships the processor in a closure of its own"
+    assert users == []
 
 
 # -- the cache of programs

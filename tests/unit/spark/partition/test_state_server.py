@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Listener
@@ -22,14 +22,12 @@ import pytest
 from muntin.runtime.frames import pack
 from muntin.spark.exchange.deployment_file import encode_deployment
 from muntin.spark.exchange.messages import PartitionBatch, from_blob
-from muntin.spark.partition.recovery import (
-    Answer,
-    RecoverablePartition,
-    RetainedFrame,
-    encode_retained,
-)
+from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.server_files import idle_keys
 from muntin.spark.partition.state_client import Request, StateClient, StateServerError
+from muntin.spark.partition.stored_batches import StoredBatch, encode_batch
+from muntin.spark.partition.wire import Answer, Order, digest_of
+from muntin.spark.storage import LocalStorage
 from muntin.testing.processes import kill, residents, wait_gone
 from tests.unit.spark.exchange.test_frames import Trap
 from tests.unit.spark.partition.test_recovery import PAIRS, program_of, texts
@@ -66,12 +64,36 @@ def executor() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def nothing() -> Iterator[RetainedFrame]:
-    return iter(())
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(tmp_path / "checkpoint")
 
 
-def request(version: int, share: PartitionBatch) -> Request:
-    return Request(CONTENT, version, share, Path("nowhere"))
+Stored = Callable[[], tuple[StoredBatch, ...]]
+
+
+def nothing() -> tuple[StoredBatch, ...]:
+    return ()
+
+
+def not_again() -> tuple[StoredBatch, ...]:
+    pytest.fail("it was built again")
+
+
+def request(
+    version: int,
+    share: PartitionBatch,
+    stored: Stored = nothing,
+    storage: LocalStorage = LocalStorage(Path("nowhere")),  # noqa: B008 (immutable)
+) -> Request:
+    order = Order(digest_of(CONTENT), version, f"state/{share.batch}", storage, Path("nowhere"))
+    return Request(CONTENT, order, encode_batch(share), stored)
+
+
+def kept(storage: LocalStorage, share: PartitionBatch, answer: Answer) -> StoredBatch:
+    """Store a partition batch as a task does."""
+    storage.put(answer.change.added.file, encode_batch(share))
+    return answer.change.added
 
 
 def told(answer: Answer) -> list[tuple[str, list[str]]]:
@@ -84,21 +106,18 @@ def told_in_process() -> list[list[tuple[str, list[str]]]]:
 
 
 def test_a_partition_whose_executor_died_is_rebuilt_under_another(
-    run: str, executor: subprocess.Popen[bytes]
+    run: str, executor: subprocess.Popen[bytes], storage: LocalStorage
 ) -> None:
     first = StateClient(run, 0, executor.pid)
-    kept: list[RetainedFrame] = []
-    for share in SHARES[:2]:
-        kept.append(
-            encode_retained(
-                first.apply(request(share.batch - 1, share), lambda: iter(kept)).note, share
-            )
-        )
+    stored = [
+        kept(storage, share, first.apply(request(share.batch - 1, share))) for share in SHARES[:2]
+    ]
     (pid,) = residents(os.getpid())
     executor.kill()
     executor.wait()
     assert not wait_gone([pid], 30), "it ends with the executor"
-    applied = StateClient(run, 0, os.getpid()).apply(request(1, SHARES[2]), lambda: iter(kept))
+    again = request(1, SHARES[2], lambda: tuple(stored), storage)
+    applied = StateClient(run, 0, os.getpid()).apply(again)
     assert told(applied) == told_in_process()[2]
 
 
@@ -123,7 +142,7 @@ def short_lived(client: StateClient, times: int) -> threading.Thread:
 def test_a_state_server_that_exits_during_a_request_is_replaced(run: str) -> None:
     client = StateClient(run, 0, os.getpid())
     thread = short_lived(client, 1)
-    assert told(client.apply(request(-1, SHARES[0]), nothing)) == told_in_process()[0]
+    assert told(client.apply(request(-1, SHARES[0]))) == told_in_process()[0]
     thread.join()
 
 
@@ -131,26 +150,24 @@ def test_a_state_server_that_exits_again_is_a_clear_error(run: str) -> None:
     client = StateClient(run, 0, os.getpid())
     thread = short_lived(client, 2)
     with pytest.raises(
-        StateServerError, match="the process of partition 0 ended twice in the middle of batch 0"
+        StateServerError,
+        match="the process of partition 0 ended twice in the middle of the batch after -1",
     ):
-        client.apply(request(-1, SHARES[0]), nothing)
+        client.apply(request(-1, SHARES[0]))
     thread.join()
 
 
 def test_a_client_without_the_key_is_refused_and_disturbs_nothing(run: str) -> None:
     client = StateClient(run, 0, os.getpid())
-    client.apply(request(-1, SHARES[0]), nothing)
+    client.apply(request(-1, SHARES[0]))
     with pytest.raises((AuthenticationError, EOFError)):
         Client(str(client._socket), "AF_UNIX", authkey=b"guessed")
-    assert (
-        told(client.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again")))
-        == told_in_process()[1]
-    )
+    assert told(client.apply(request(0, SHARES[1], not_again))) == told_in_process()[1]
 
 
 def test_messages_are_never_unpickled(run: str, tmp_path: Path) -> None:
     client = StateClient(run, 0, os.getpid())
-    client.apply(request(-1, SHARES[0]), nothing)
+    client.apply(request(-1, SHARES[0]))
     for content in (
         pickle.dumps(Trap(tmp_path / "sprung")),
         b"",
@@ -161,51 +178,73 @@ def test_messages_are_never_unpickled(run: str, tmp_path: Path) -> None:
             connection.send_bytes(content)
             with pytest.raises(EOFError):
                 connection.recv_bytes()
-    assert (
-        told(client.apply(request(0, SHARES[1]), lambda: pytest.fail("it was built again")))
-        == told_in_process()[1]
-    )
+    assert told(client.apply(request(0, SHARES[1], not_again))) == told_in_process()[1]
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_forged_partition_batch_leads_to_an_error_with_a_remedy(run: str) -> None:
-    with pytest.raises(
-        StateServerError, match="partition 0 cannot be brought to batch 0 from the checkpoint"
+def test_a_damaged_partition_batch_leads_to_an_error_that_names_it(
+    run: str, storage: LocalStorage
+) -> None:
+    client = StateClient(run, 0, os.getpid())
+    stored = kept(storage, SHARES[0], client.apply(request(-1, SHARES[0])))
+    client.stop()
+    again = request(0, SHARES[1], lambda: (stored,), storage)
+    whole = bytes(storage.get(stored.file))
+    for content, damage in (
+        (pack("partition batch", {}), "state/0 is damaged"),
+        (whole[:-1], "state/0 is damaged"),
+        (b"", "state/0 is damaged"),
+        (None, "state/0 is missing"),
     ):
-        StateClient(run, 0, os.getpid()).apply(
-            request(0, SHARES[1]), lambda: iter([pack("share", {}), pack("share", {})])
-        )
+        if content is None:
+            storage.delete([stored.file])
+        else:
+            storage.put(stored.file, content)
+        with pytest.raises(
+            StateServerError,
+            match=rf"partition 0 cannot be brought to batch 0 from the checkpoint: .*{damage}",
+        ):
+            client.apply(again)
+    storage.put(stored.file, whole)
+    assert told(client.apply(again)) == told_in_process()[1]
+
+
+def test_a_partition_that_its_batches_do_not_bring_far_enough_is_an_error(run: str) -> None:
+    with pytest.raises(
+        StateServerError, match="partition 0 cannot be brought to batch 0 from the checkpoint\\."
+    ):
+        StateClient(run, 0, os.getpid()).apply(request(0, SHARES[1]))
 
 
 def test_an_outdated_key_leads_to_the_current_state_server(
     run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = StateClient(run, 0, os.getpid())
-    client.apply(request(-1, SHARES[0]), nothing)
+    client.apply(request(-1, SHARES[0]))
     late = StateClient(run, 0, os.getpid())
     right = late._key.read_bytes()
     keys = iter([b"of the one before", right, right])
     monkeypatch.setattr(type(late._key), "read_bytes", lambda _: next(keys))
-    applied = late.apply(request(0, SHARES[1]), lambda: pytest.fail("another was started"))
+    applied = late.apply(request(0, SHARES[1], not_again))
     assert told(applied) == told_in_process()[1]
 
 
 def test_an_idle_state_server_is_reused_by_the_next_engine_without_old_state(
-    run: str,
+    run: str, storage: LocalStorage
 ) -> None:
     first = StateClient(run, 0, os.getpid())
-    kept = encode_retained(first.apply(request(-1, SHARES[0]), nothing).note, SHARES[0])
+    stored = kept(storage, SHARES[0], first.apply(request(-1, SHARES[0])))
     (pid,) = residents(os.getpid())
     first.stop()
     assert residents(os.getpid()) == []
     asked = []
 
-    def recall() -> Iterator[RetainedFrame]:
+    def recall() -> tuple[StoredBatch, ...]:
         asked.append(pid)
-        return iter([kept])
+        return (stored,)
 
     other = StateClient(f"{run}-other", 3, os.getpid())
-    applied = other.apply(request(0, SHARES[1]), recall)
+    applied = other.apply(request(0, SHARES[1], recall, storage))
     assert residents(os.getpid()) == [pid]
     assert asked, "it was built again"
     assert told(applied) == told_in_process()[1]
@@ -217,14 +256,14 @@ def test_two_idle_state_servers_are_reused_by_two_engines_and_a_killed_one_by_no
 ) -> None:
     both = [StateClient(run, number, os.getpid()) for number in (0, 1)]
     for client in both:
-        client.apply(request(-1, SHARES[0]), nothing)
+        client.apply(request(-1, SHARES[0]))
     one, two = residents(os.getpid())
     for client in both:
         client.stop()
     kill(one)
     assert not wait_gone([one], 10)
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda client: client.apply(request(-1, SHARES[0]), nothing), both))
+        list(pool.map(lambda client: client.apply(request(-1, SHARES[0])), both))
     found = residents(os.getpid())
     assert two in found
     assert len(found) == 2
@@ -235,11 +274,11 @@ def test_a_state_server_of_another_parent_is_not_reused_and_an_idle_one_ends_wit
     run: str, executor: subprocess.Popen[bytes]
 ) -> None:
     first = StateClient(run, 0, executor.pid)
-    first.apply(request(-1, SHARES[0]), nothing)
+    first.apply(request(-1, SHARES[0]))
     (pid,) = residents(os.getpid())
     first.stop()
     first = StateClient(run, 0, os.getpid())
-    first.apply(request(-1, SHARES[0]), nothing)
+    first.apply(request(-1, SHARES[0]))
     assert pid not in residents(os.getpid())
     assert idle_keys(executor.pid)
     executor.kill()
@@ -264,7 +303,7 @@ def test_a_state_server_starts_without_pandas_and_pyspark() -> None:
 
 def test_a_suspended_process_is_killed_when_it_does_not_answer_in_time(run: str) -> None:
     client = StateClient(run, 0, os.getpid())
-    client.apply(request(-1, SHARES[0]), nothing)
+    client.apply(request(-1, SHARES[0]))
     (process,) = residents(os.getpid())
     os.kill(process, signal.SIGSTOP)
     began = time.monotonic()
@@ -282,11 +321,11 @@ def test_a_state_server_starts_under_a_temporary_folder_of_any_length(
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     client = StateClient(run, 0, os.getpid())
-    client.apply(request(-1, SHARES[0]), nothing)
+    client.apply(request(-1, SHARES[0]))
     assert client.stop() is None
     (key,) = idle_keys(os.getpid())
     again = StateClient(f"{run}-again", 0, os.getpid())
-    again.apply(request(-1, SHARES[0]), nothing)
+    again.apply(request(-1, SHARES[0]))
     assert not key.exists(), "the process that rested has woken"
     for pid in residents(os.getpid()):
         kill(pid)

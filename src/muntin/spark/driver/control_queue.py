@@ -1,0 +1,132 @@
+"""The controls that wait for a batch, and the record of which batch brings which.
+
+Exactly once: :meth:`ControlQueue.plan` writes the controls of a batch into the checkpoint before
+the batch runs. A batch that is interrupted and runs again brings the same controls, and one that
+ran without any runs without any. An instant given to :meth:`ControlQueue.advance` is durable at
+once; it is deleted when the batch that brought it is complete.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from muntin.runtime.codec import decode, encode
+from muntin.runtime.frames import damaged, pack, unpack
+from muntin.spark.exchange.controls import ControlRow, Controls
+from muntin.spark.storage import Storage
+
+_PLANNED = "planned"
+_ADVANCE = "advance"
+
+
+@dataclass(frozen=True)
+class PlannedBatch:
+    """A batch with controls that is about to run; ``has_rows`` if Spark has planned its rows."""
+
+    batch: int
+    has_rows: bool
+    controls: Controls
+
+
+class ControlQueue:
+    """The controls that no batch has brought yet; threads may add to it at any time."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._lock = threading.Lock()
+        self._moment: int | None = None
+        self._advance: int | None = None
+        """The durable part of the moment; it stays until its batch is complete."""
+        self._rows: list[str] = []
+        self._planned: PlannedBatch | None = None
+        self.urgent = threading.Event()
+        """Set while a control waits that should not wait for rows."""
+
+    def load(self) -> None:
+        """Read what an earlier process left: an interrupted batch, and an instant to advance to."""
+        with self._lock:
+            present = self._storage.names("")
+            self._planned = None
+            if _PLANNED in present:
+                content = self._storage.get(_PLANNED)
+                self._planned = decode(content, _PLANNED, PlannedBatch, f"{_PLANNED} of the run")
+                self.urgent.set()
+            if _ADVANCE in present:
+                moment, _ = unpack(self._storage.get(_ADVANCE), _ADVANCE, f"{_ADVANCE} of the run")
+                if type(moment) is not int:
+                    raise damaged(f"{_ADVANCE} of the run")
+                self._set_advance(moment)
+
+    # -- adding ----------------------------------------------------------------------------------
+
+    def send(self, control: ControlRow, *, urgent: bool = True) -> None:
+        """Add a control row to the next batch; an urgent one makes a batch without rows."""
+        with self._lock:
+            self._rows.append(control.to_text())
+            if urgent:
+                self.urgent.set()
+
+    def send_moment(self, moment: int) -> None:
+        """Promise that no row up to ``moment`` (microseconds) will follow the next batch."""
+        with self._lock:
+            self._moment = moment if self._moment is None else max(self._moment, moment)
+            self.urgent.set()
+
+    def advance(self, moment: int) -> None:
+        """Make the same promise durably.
+
+        Raises
+        ------
+        CheckpointError
+            When it cannot be written.
+        """
+        with self._lock:
+            self._storage.put(_ADVANCE, pack(_ADVANCE, moment))
+            self._set_advance(moment)
+
+    def _set_advance(self, moment: int) -> None:
+        self._advance = moment if self._advance is None else max(self._advance, moment)
+        self._moment = moment if self._moment is None else max(self._moment, moment)
+        self.urgent.set()
+
+    # -- batches ---------------------------------------------------------------------------------
+
+    def interrupted(self, batch: int) -> PlannedBatch | None:
+        """Return the record of a batch that an earlier attempt began, if it had controls."""
+        planned = self._planned
+        return planned if planned is not None and planned.batch == batch else None
+
+    def plan(self, batch: int, *, has_rows: bool, repeated: bool = False) -> Controls:
+        """Return the controls of a batch, which is about to run; they are durable then.
+
+        A batch that is ``repeated`` has the controls of its first attempt, or none.
+        """
+        planned = self.interrupted(batch)
+        if planned is not None:
+            return planned.controls
+        if repeated:
+            return Controls()
+        with self._lock:
+            controls = Controls(self._moment, tuple(sorted(self._rows)))
+            if controls:
+                self._planned = PlannedBatch(batch, has_rows, controls)
+                self._storage.put(_PLANNED, encode(self._planned, _PLANNED))
+            self._moment = None
+            self._rows.clear()
+            self.urgent.clear()
+        return controls
+
+    def complete(self, controls: Controls) -> None:
+        """Delete what is durable of the controls of a batch that is complete."""
+        if not controls:
+            return
+        with self._lock:
+            self._planned = None
+            self._storage.delete([_PLANNED])
+            moment = controls.moment
+            if self._advance is not None and moment is not None and moment >= self._advance:
+                self._advance = None
+                self._storage.delete([_ADVANCE])
+            if self._moment is None and not self._rows:
+                self.urgent.clear()

@@ -1,0 +1,101 @@
+"""Every batch brings the controls that were planned for it, whatever is interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from muntin.runtime.frames import CheckpointError
+from muntin.spark.driver.control_queue import ControlQueue
+from muntin.spark.exchange.controls import ControlRow, Controls
+from muntin.spark.storage import LocalStorage
+
+
+def queue(folder: Path) -> ControlQueue:
+    """Return the queue of a process that starts over a checkpoint."""
+    found = ControlQueue(LocalStorage(folder))
+    found.load()
+    return found
+
+
+def test_the_next_batch_takes_everything_that_waits_once(tmp_path: Path) -> None:
+    controls = queue(tmp_path)
+    assert not controls.plan(0, has_rows=True)
+    assert not LocalStorage(tmp_path).names(""), "a batch without controls writes nothing"
+    controls.send_moment(5)
+    controls.send_moment(3)
+    controls.send(ControlRow("b"))
+    controls.send(ControlRow("a"))
+    assert controls.urgent.is_set()
+    taken = controls.plan(1, has_rows=True)
+    assert (taken.moment, taken.names()) == (5, {"a", "b"})
+    assert not controls.urgent.is_set()
+    controls.complete(taken)
+    assert controls.plan(2, has_rows=True) == Controls()
+
+
+def test_a_batch_that_was_interrupted_brings_the_same_controls_again(tmp_path: Path) -> None:
+    controls = queue(tmp_path)
+    controls.send(ControlRow("a"))
+    controls.send_moment(7)
+    planned = controls.plan(3, has_rows=False)
+    again = queue(tmp_path)
+    assert again.urgent.is_set(), "it is to be run again"
+    found = again.interrupted(3)
+    assert found is not None
+    assert (found.has_rows, again.interrupted(4)) == (False, None)
+    again.send_moment(9)
+    assert again.plan(3, has_rows=False) == planned
+    again.complete(planned)
+    assert again.urgent.is_set(), "the other moment still waits"
+    assert queue(tmp_path).interrupted(3) is None
+    assert again.plan(4, has_rows=True) == Controls(9)
+
+
+def test_a_repeated_batch_that_had_no_controls_gets_none(tmp_path: Path) -> None:
+    controls = queue(tmp_path)
+    controls.send_moment(7)
+    assert controls.plan(3, has_rows=True, repeated=True) == Controls()
+    assert controls.plan(4, has_rows=True) == Controls(7)
+
+
+def test_an_advance_is_durable_until_its_batch_is_complete(tmp_path: Path) -> None:
+    queue(tmp_path).advance(5)
+    controls = queue(tmp_path)
+    assert controls.urgent.is_set()
+    taken = controls.plan(0, has_rows=False)
+    assert taken == Controls(5)
+    controls.advance(8)
+    controls.complete(taken)
+    assert queue(tmp_path).plan(1, has_rows=True) == Controls(8)
+    taken = controls.plan(1, has_rows=True)
+    controls.complete(taken)
+    assert taken == Controls(8)
+    assert not LocalStorage(tmp_path).names("")
+
+
+def test_limits_wait_for_the_next_batch_with_rows(tmp_path: Path) -> None:
+    controls = queue(tmp_path)
+    controls.send(ControlRow("limits"), urgent=False)
+    assert not controls.urgent.is_set()
+    assert controls.plan(0, has_rows=True).names() == {"limits"}
+
+
+def test_damaged_records_are_refused(tmp_path: Path) -> None:
+    controls = queue(tmp_path)
+    controls.advance(5)
+    controls.plan(0, has_rows=True)
+    for name in ("planned", "advance"):
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole[:-1])
+        with pytest.raises(CheckpointError, match=f"{name} of the run is damaged"):
+            queue(tmp_path)
+        (tmp_path / name).write_bytes(whole)
+    queue(tmp_path)
+
+
+def test_an_advance_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "advance.part").symlink_to("/dev/full")
+    with pytest.raises(CheckpointError, match="cannot be written to: No space left on device"):
+        queue(tmp_path).advance(5)
