@@ -67,11 +67,11 @@ def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_resumes_w
         engine_over(spark, folders).process_available()
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
-    for changes in (checkpoint / "spark" / "state").rglob("2.changelog"):
-        changes.write_bytes(changes.read_bytes()[:-20])
+    for stored in (checkpoint / "muntin" / "state").iterdir():
+        stored.write_bytes(stored.read_bytes()[:-20])
     with pytest.raises(
         RunError,
-        match=r"checkpoint is damaged: .*2.changelog.*Restore the entire folder from a copy",
+        match=r"checkpoint is damaged: .*state/\S+ is damaged.*Restore the entire folder from a copy",
     ):
         engine_over(spark, folders).process_available()
     shutil.rmtree(checkpoint)

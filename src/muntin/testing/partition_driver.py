@@ -27,6 +27,7 @@ from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE
 from muntin.spark.partition.recovery import RecoverablePartition
+from muntin.spark.partition.rescale import redistributed
 from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.sql.script import read_query
 from muntin.state.advance_limit import Segment
@@ -161,6 +162,21 @@ class PartitionDriver:
             self._running[number] = RecoverablePartition.rebuilt(
                 self._deployment, number, self._stores[number].values()
             )
+
+    def rescale(self, partitions: int) -> None:
+        """Continue with another number of partitions."""
+        if self._running:
+            self._deployment = replace(self._deployment, partitions=partitions)
+            spread = redistributed(self._running, self._deployment)
+            self._stores = [{batch.batch: (note, batch)} for note, batch in spread]
+            self._running = [
+                RecoverablePartition.rebuilt(self._deployment, number, store.values())
+                for number, store in enumerate(self._stores)
+            ]
+        else:
+            self._change(partitions=partitions)
+            self._stores = [{} for _ in range(partitions)]
+        self._packers = {}
 
     def close(self) -> None:
         """Remove its files."""

@@ -36,6 +36,7 @@ from muntin.spark.driver.streaming_query import build
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.failures import fact_of
 from muntin.spark.partition.push_channel import Address, PushReceiver
+from muntin.spark.partition.state_client import LOST
 from muntin.spark.session import driver_host, java_log, polling_less
 from muntin.spark.sources import SparkSource, check_repeatable
 
@@ -361,7 +362,7 @@ class EngineRun:
     def _failed(self, text: str) -> RunError:
         """Return the error for a failure that Java describes in a text."""
         keep, fact, folder = java_log.keep(), self._reason(text), self._checkpoint.folder
-        if f"Checksum error: file:{folder}" in text:
+        if f"Checksum error: file:{folder}" in text or LOST in fact:
             return RunError(
                 f"the checkpoint {folder} is damaged: {fact}",
                 hint=f"Restore the entire folder from a copy, or begin a new checkpoint{keep}",

@@ -69,7 +69,7 @@ class Packer:
         """Yield the rows of each partition that gets any, in their order."""
         if route.everywhere:
             for partition in range(self._partitions):
-                yield partition, self._marked(route, rows, owners == partition)
+                yield partition, self.marked(route, rows, owners == partition)
             return
         # Sorting by small integers takes linear time, whatever the number of partitions.
         order = np.argsort(owners.astype(np.min_scalar_type(self._partitions)), kind="stable")
@@ -84,7 +84,7 @@ class Packer:
     ) -> Part | None:
         """Return the part of one partition under partitioning ``number``; None if empty."""
         own = self.owners(route, rows) == partition
-        table = self._marked(route, rows, own) if route.everywhere else rows.filter(pa.array(own))
+        table = self.marked(route, rows, own) if route.everywhere else rows.filter(pa.array(own))
         return Part(number, self._stream.name, 0, to_blob(table)) if len(table) else None
 
     def newest(self, rows: pa.Table) -> int | None:
@@ -137,7 +137,7 @@ class Packer:
         ]
         return np.concatenate(pieces)
 
-    def _marked(self, route: Partitioning, rows: pa.Table, own: npt.NDArray[np.bool_]) -> pa.Table:
+    def marked(self, route: Partitioning, rows: pa.Table, own: npt.NDArray[np.bool_]) -> pa.Table:
         """Return broadcast rows with the mark whether a partition owns them."""
         if route.counted:
             # Rows with other owners are only counted, so their values are not sent.

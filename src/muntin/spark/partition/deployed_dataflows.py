@@ -154,6 +154,11 @@ class DeployedDataflows:
                 found[stream] = pc.sum(table.column(OWN)).as_py() if broadcast else len(table)
         return found
 
+    def trim(self) -> None:
+        """Discard the rows that no window reaches any more."""
+        for each in self:
+            each.dataflow.groups.trim(exactly=True)
+
     def rows_held(self) -> int:
         """Return the rows that the dataflows hold."""
         return sum(rows_held(each.dataflow) for each in self)

@@ -15,6 +15,7 @@ from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.messages import PartitionBatch, PartitionOutput
 from muntin.spark.exchange.partition_metrics import PartitionMetrics, Rebuilt
 from muntin.spark.partition.partition import OnRelease, Partition
+from muntin.spark.partition.partition_clock import CameBefore, PartitionClock
 from muntin.spark.partition.retained_batches import RetainedBatch, RetainedBatches
 
 FEW = 20_000
@@ -112,6 +113,15 @@ class RecoverablePartition:
             snapshot, since, self._partition.clock(), self._deployment.streams
         )
         return snapshot
+
+    def snapshot(self) -> tuple[PartitionBatch, CameBefore]:
+        """Return the rows that windows reach, and how many of them came before each query."""
+        self._partition.dataflows.trim()
+        return self._partition.snapshot(self.version)
+
+    def clock(self) -> PartitionClock:
+        """Return the progress of event time."""
+        return self._partition.clock()
 
     def held(self, dataflow: str, stream: str) -> pa.Table:
         """Return the rows of a stream that a dataflow holds and this partition owns."""

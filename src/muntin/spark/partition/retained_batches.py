@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from types import MappingProxyType
 
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
@@ -38,6 +39,39 @@ class RetainedBatch:
     after: Mapping[str, LimitState] = field(default_factory=dict)
 
 
+def note_of(
+    batch: PartitionBatch,
+    before: PartitionClock,
+    streams: Sequence[Stream],
+    *,
+    since: CameBefore | None = None,
+    floors: Mapping[int, int] = MappingProxyType({}),
+) -> RetainedBatch:
+    """Return the note on a batch, or on a snapshot with ``since``.
+
+    Rows up to the floor of their partitioning may be late.
+    """
+    times = {stream.name: stream.time for stream in streams}
+    bounds = bounds_after(before.newest, before.ahead, before.moment, batch)
+    extents = {}
+    rows = 0
+    for key, table in rows_of(batch.all_parts()).items():
+        rows += len(table)
+        if key[0] == TIMELESS:
+            continue
+        table, _ = bounds.split(table, key[1], times[key[1]])  # noqa: PLW2901
+        if not len(table):
+            continue
+        column = times_of(table, times[key[1]])
+        # Rows that may be late push nothing out of a window.
+        extents[key] = (
+            int((column > floors.get(key[0], BEFORE_ALL)).sum()),
+            int(column.min()),
+            int(column.max()),
+        )
+    return RetainedBatch(batch.batch, before, extents, rows, since)
+
+
 @dataclass
 class RetainedBatches:
     """The notes on all retained batches, oldest first."""
@@ -60,7 +94,7 @@ class RetainedBatches:
     ) -> RetainedBatch:
         """Note a batch; ``reached`` is the watermark of each partitioning before it."""
         floors = {number: max(final, before.moment) for number, final in reached.items()}
-        self.keep(self._note(batch, before, streams, None, floors))
+        self.keep(note_of(batch, before, streams, floors=floors))
         return self.kept[-1]
 
     def allow(self, after: Mapping[str, LimitState]) -> None:
@@ -78,36 +112,8 @@ class RetainedBatches:
         gone = [note.batch for note in self.kept if note.batch != snapshot.batch]
         self.kept.clear()
         self.weight = 0
-        self.keep(self._note(snapshot, now, streams, since, {}))
+        self.keep(note_of(snapshot, now, streams, since=since))
         return gone
-
-    def _note(
-        self,
-        batch: PartitionBatch,
-        before: PartitionClock,
-        streams: Sequence[Stream],
-        since: CameBefore | None,
-        floors: Mapping[int, int],
-    ) -> RetainedBatch:
-        times = {stream.name: stream.time for stream in streams}
-        bounds = bounds_after(before.newest, before.ahead, before.moment, batch)
-        extents = {}
-        rows = 0
-        for key, table in rows_of(batch.all_parts()).items():
-            rows += len(table)
-            if key[0] == TIMELESS:
-                continue
-            table, _ = bounds.split(table, key[1], times[key[1]])  # noqa: PLW2901
-            if not len(table):
-                continue
-            column = times_of(table, times[key[1]])
-            # Rows that may be late push nothing out of a window.
-            extents[key] = (
-                int((column > floors.get(key[0], BEFORE_ALL)).sum()),
-                int(column.min()),
-                int(column.max()),
-            )
-        return RetainedBatch(batch.batch, before, extents, rows, since)
 
     def expire(
         self, now: Mapping[int, int], reach: dict[tuple[int, str], WindowReach]

@@ -33,6 +33,10 @@ _START = 120.0
 """Seconds within which a new process must accept connections."""
 
 
+LOST = "cannot be brought to batch"
+"""Part of the error for a checkpoint from which a partition cannot be rebuilt."""
+
+
 class StateServerError(RunError):
     """A state server failed or could not be started."""
 
@@ -129,7 +133,7 @@ class StateClient:
         if answer[0] != "applied":
             damage = f": {answer[1]}" if answer[0] == "damaged" else ""
             raise StateServerError(
-                f"partition {self._number} cannot be brought to batch {request.order.version} "
+                f"partition {self._number} {LOST} {request.order.version} "
                 f"from the checkpoint{damage}",
                 hint="Restore it, or begin a new one",
             )
