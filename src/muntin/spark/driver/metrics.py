@@ -17,8 +17,8 @@ from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.runtime.stalled_stream import Waiting
 from muntin.spark.exchange.partition_metrics import QueryClock, Rebuilt
 
-_NOTED = 100
-"""Batches whose reports are kept."""
+_NOTED = 101
+"""Batches whose reports are kept: those of the recent progress of queries, and the one before."""
 
 
 @dataclass
@@ -47,13 +47,15 @@ class Rebuilds:
 class QueryMetrics:
     """Response times of a query, overall and in the last batch, and current sizes of its buffers.
 
-    ``began`` is the moment of the first report.
+    ``began`` is the moment of the first report. ``scheduler`` orders the work of its join while
+    partitions push results.
     """
 
     overall: ResponseTimes = field(default_factory=ResponseTimes)
     last: ResponseTimes = field(default_factory=ResponseTimes)
     buffers: Counter[str] = field(default_factory=Counter)
     began: float = field(default_factory=time.monotonic)
+    scheduler: str = "lwo"
 
     def add(self, reports: Sequence[Mapping[str, Any]]) -> None:
         """Add the reports of the partitions on one batch."""
@@ -62,6 +64,7 @@ class QueryMetrics:
         for one in reports:
             self.last.merge(ResponseTimes.from_json(one["response"]))
             self.buffers.update(one["buffers"])
+            self.scheduler = one.get("scheduler") or self.scheduler
         self.overall.merge(self.last)
 
     def report(self) -> dict[str, Any]:
@@ -196,6 +199,10 @@ class RunMetrics:
     def noted(self, batch: int) -> dict[str, Any] | None:
         """Return the report after a batch, if it is still kept."""
         return self._noted.get(batch)
+
+    def all_noted(self) -> list[tuple[int, dict[str, Any]]]:
+        """Return the batches whose reports are kept, with the reports, from old to new."""
+        return list(self._noted.items())
 
 
 def _merged(reports: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, QueryClock]:
