@@ -308,13 +308,24 @@ class EngineRun:
 
     # -- failures --------------------------------------------------------------------------------
 
+    def failure(self) -> RunError | None:
+        """Return the error that ended the last run; None if it runs, was stopped or never began."""
+        streaming = self.state.streaming
+        error = None if streaming is None or streaming.isActive else streaming.exception()
+        if error is None:
+            return None
+        return self._parts.writer.failure or self._failed(str(error))
+
     def _explained(self, error: StreamingQueryException) -> RunError:
         """Release everything and return the error without Java's part of it."""
         self.release()
         if self._parts.writer.failure is not None:
             return self._parts.writer.failure
-        text, keep = str(error), java_log.keep()
-        fact, folder = self._reason(text), self._checkpoint.folder
+        return self._failed(str(error))
+
+    def _failed(self, text: str) -> RunError:
+        """Return the error for a failure that Java describes in a text."""
+        keep, fact, folder = java_log.keep(), self._reason(text), self._checkpoint.folder
         if "CANNOT_LOAD_STATE_STORE" in text or f"Checksum error: file:{folder}" in text:
             return RunError(
                 f"the checkpoint {folder} is damaged: {fact}",
