@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from muntin.errors import EvaluationError
+from muntin.errors import EvaluationError, QuerySuspendedError
 from muntin.expressions.evaluator import Evaluator
 from muntin.spark import SparkEngine
 from tests.spark.support import Folders, rows
@@ -57,4 +57,8 @@ def test_a_failing_query_and_bad_rows_do_not_affect_the_others(
         assert 0 < counted == len(failing.results())
         assert failing.stats()["suspended"] == (None if run == 0 else "nothing works")
         assert bad.stats()["suspended"] is None
+        assert (bad.exception(), isinstance(failing.exception(), QuerySuspendedError)) == (
+            None,
+            run > 0,
+        )
         assert ("suspended" in engine.explain("failing")) == (run > 0)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.metrics import ResponseTimes
+from muntin.runtime.running_query import RunningQuery
 from muntin.runtime.stream_input import StreamInput
 
 
@@ -57,6 +58,15 @@ def take_measures(dataflow: Dataflow) -> Mapping[str, tuple[ResponseTimes, dict[
     return {
         name: (running.take_response_times(), running.buffers())
         for name, running in dataflow.queries.items()
+    }
+
+
+def schedulers(dataflow: Dataflow) -> dict[str, str]:
+    """Return the scheduler of the join of each query that has no operators above its join."""
+    return {
+        name: running.join.metrics.scheduler
+        for name, running in dataflow.queries.items()
+        if isinstance(running, RunningQuery)
     }
 
 

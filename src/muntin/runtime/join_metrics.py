@@ -57,13 +57,18 @@ class JoinMetrics:
             return None
         return measured_between(self._began, self._mark(self._join.now))
 
+    @property
+    def scheduler(self) -> str:
+        """The scheduler that orders the work of the join where results are released early."""
+        schedule = self._join.operator.tactic.schedule
+        return "lwo" if schedule is None else str(schedule.scheduler)
+
     def stats(self) -> dict[str, object]:
         """Return all counts of the join."""
         join, operator = self._join, self._join.operator
         rows = join.state_rows()
         counters = operator.state.counters
         held = int(operator.state.stores[:, layout.HELD].sum())
-        schedule = operator.tactic.schedule
         return {
             "processed_until": None if join.now <= BEFORE_ALL else format_instant(join.now),
             "rows_in": join.cursors.rows_in,
@@ -76,7 +81,7 @@ class JoinMetrics:
             "intermediate_rows": operator.tactic.stats().partial_matches,
             **join.monitor.stats(),
             "measured": join.monitor.measured(join.plan),
-            "scheduler": "lwo" if schedule is None else schedule.scheduler,
+            "scheduler": self.scheduler,
             "overload": self._overload(),
             "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
         }

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.input_rows import read_rows
 from muntin.engine.table_files import load_table
-from muntin.errors import InputError, SettingError
+from muntin.errors import InputError, RunError, SettingError
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.plan.query import Query
@@ -174,7 +174,8 @@ class SparkEngine:
         return handle
 
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
-        return SparkQuery(self, self._parts.reports, self._declarations.add_query(query, sink))
+        name = self._declarations.add_query(query, sink)
+        return SparkQuery(self, self._parts.reports, self._parts.reports.state_of(name))
 
     def drop(self, name: str) -> None:
         """Drop a query, also while the engine runs; the other queries are not affected."""
@@ -258,6 +259,10 @@ class SparkEngine:
         Raises the error that ended the run, if it failed.
         """
         return self._run.await_termination(timeout)
+
+    def exception(self) -> RunError | None:
+        """Return the error that ended the last run; None if it runs, was stopped or never began."""
+        return self._run.failure()
 
     # -- output ----------------------------------------------------------------------------------
 

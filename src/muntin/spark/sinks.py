@@ -31,6 +31,7 @@ from muntin.model.allowed_paths import local_path
 from muntin.model.printable import printable
 from muntin.plan.query import Query
 from muntin.spark.json_lines import write_json
+from muntin.spark.result_files import read_local, read_spark
 from muntin.spark.sink_ownership import Folder, HadoopFolder, LocalFolder, SinkOwner
 
 _FILES = ("parquet", "csv", "json")
@@ -48,6 +49,11 @@ class Sink(ABC):
     @abstractmethod
     def write(self, results: pa.Table, batch: int) -> None:
         """Store the results of a batch in place of what was stored for it before."""
+
+    def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame | None:
+        """Return all results so far, with the columns of ``schema``; None if that is impossible."""
+        del spark, schema
+        return None
 
     def place(self) -> Folder | None:
         """Return the folder of batches that no other query may use, if there is one."""
@@ -95,6 +101,10 @@ class FileSink(Sink):
         with part.open("wb") as file:
             self._encode(results, file)
         part.replace(target)
+
+    def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame:
+        """Return the rows in its files."""
+        return read_local(spark, self.folder, self.kind, schema)
 
     def check(self, schema: pa.Schema) -> None:
         """Raise if the format cannot hold results with these columns."""
@@ -159,7 +169,12 @@ class MemorySink(Sink):
         if not empty.exists():
             pa.parquet.write_table(self.schema.empty_table(), empty)
         quoted = self.name.replace("`", "``")
-        self.spark.read.parquet(f"file://{self.folder}").createOrReplaceTempView(f"`{quoted}`")
+        self.read_back(self.spark, self.schema).createOrReplaceTempView(f"`{quoted}`")
+
+    def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame:
+        """Return the rows in its files."""
+        del schema
+        return spark.read.parquet(f"file://{self.folder}")
 
     def table(self) -> pa.Table:
         """Return all results so far, in the order of the batches."""
@@ -237,14 +252,26 @@ class SparkSink(Sink):
             return
         frame = self.spark.createDataFrame(results)
         path = self.options.get("path")
-        rest = {name: value for name, value in self.options.items() if name not in {"path", "mode"}}
-        writer = frame.write.format(self.kind).mode("append").options(**rest)
+        writer = frame.write.format(self.kind).mode("append").options(**self._format_options())
         if path is not None and self.kind in _SPARK_FILES:
             writer.mode("overwrite").save(f"{path.rstrip('/')}/batch={batch}")
         elif self.kind == "delta":
             writer.option("txnAppId", self._application()).option("txnVersion", batch).save(path)
         else:
             writer.save(path)
+
+    def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame | None:
+        """Return the rows in the folders of its batches; None for formats that append."""
+        folder = self.place()
+        if folder is None:
+            return None
+        empty = spark.createDataFrame(schema.empty_table())
+        if not folder.batches():
+            return empty
+        return read_spark(spark, folder.name, self.kind, self._format_options(), empty.schema)
+
+    def _format_options(self) -> dict[str, str]:
+        return {name: value for name, value in self.options.items() if name not in {"path", "mode"}}
 
     def _application(self) -> str:
         """Return Delta's application id: one per query and run, as runs start with batch 0."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -74,14 +74,21 @@ class BatchLoop:
         self._subscriptions = subscriptions
         self._reports = reports
         self._driver: Address | None = None
+        self._report: Callable[[float], None] = lambda _: None
         self._repeated = -1
         """The micro-batch of Spark that was begun before this start."""
         self._lock = threading.Lock()
         """Held while a batch runs: at most one does."""
 
-    def begin(self, deployment: Deployment, driver: Address) -> None:
-        """Prepare for the first batch of a run; ``driver`` takes results for subscribers."""
-        self._driver = driver
+    def begin(
+        self, deployment: Deployment, driver: Address, report: Callable[[float], None]
+    ) -> None:
+        """Prepare for the first batch of a run.
+
+        ``driver`` takes results for subscribers; ``report`` is called after a batch without rows,
+        of which Spark reports nothing, with the seconds it took.
+        """
+        self._driver, self._report = driver, report
         self._repeated = self._checkpoint.logs.last_planned()
         self._checkpoint.manifests.sweep()
         self._controls.load()
@@ -167,6 +174,8 @@ class BatchLoop:
         self._writer.spool.clear()
         done = self._checkpoint.manifests.state.version
         remove_carried(self._state.current(), done, self._checkpoint.tasks.carried)
+        if spark is None:
+            self._report(time.monotonic() - began)
 
     def _task(self, batch: int, controls: Controls) -> PartitionTask:
         assert self._driver is not None, "it has begun"

@@ -15,6 +15,7 @@ import uuid
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import ceil
 
 from py4j.protocol import Py4JError
@@ -133,6 +134,25 @@ class EngineRun:
         except (Py4JError, PySparkException, RunError) as error:
             raise self._parts.writer.failure or self._failed(str(error)) from error
 
+    def _report_controls(self, seconds: float) -> None:
+        """Report a batch without rows in the form of Spark's progress."""
+        streaming, listener = self.state.streaming, self._listener
+        if streaming is None or listener is None:
+            return
+        listener.report_controls(
+            {
+                "id": str(streaming.id),
+                "runId": str(streaming.runId),
+                "name": streaming.name,
+                "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "batchId": self._checkpoint.manifests.state.spark,
+                "numInputRows": 0,
+                "durationMs": {"triggerExecution": round(seconds * 1000)},
+                "sources": [],
+                "muntin": self._parts.reports.counts(),
+            }
+        )
+
     def _fail(self, error: Exception) -> None:
         """End the run because a batch without rows has failed."""
         self._failure = error
@@ -170,7 +190,7 @@ class EngineRun:
         parts, state = self._parts, self.state
         state.run, state.deployment = resume(parts, declared, may_replace=self._options.may_replace)
         self._checkpoint.logs.check_inputs()
-        parts.batches.begin(state.deployment, self._open_reception())
+        parts.batches.begin(state.deployment, self._open_reception(), self._report_controls)
         parts.registry.sinks.forget_others(
             registered.sink for registered in parts.registry.queries.values()
         )
@@ -351,6 +371,16 @@ class EngineRun:
         self._checkpoint.release()
 
     # -- failures --------------------------------------------------------------------------------
+
+    def failure(self) -> Exception | None:
+        """Return the error that ended the last run; None if it runs, was stopped or never began."""
+        if self._failure is not None:
+            return self._failure
+        streaming = self.state.streaming
+        error = None if streaming is None or streaming.isActive else streaming.exception()
+        if error is None:
+            return None
+        return self._parts.writer.failure or self._failed(str(error))
 
     def _explained(self, error: StreamingQueryException) -> RunError:
         """Release everything and return the error without Java's part of it."""

@@ -60,8 +60,8 @@ class RunListener(StreamingQueryListener):
         self._on_progress = on_progress
         self._run_id: UUID | None = None
         self._batch: int | None = None
-        self._before = run.counts(-1)
         self._ended = threading.Event()
+        self._calling = threading.Lock()
         self._caller: int | None = None
         self._adapter: Any = None
 
@@ -105,20 +105,27 @@ class RunListener(StreamingQueryListener):
             return
         progress["muntin"] = self._run.counts(progress["batchId"])
         if progress["batchId"] != self._batch:
-            _log.info("%s", batch_line(progress, self._before))
-        self._batch, self._before = progress["batchId"], progress["muntin"]
+            _log.info("%s", batch_line(progress))
+        self._batch = progress["batchId"]
+        self._call(progress)
+
+    def report_controls(self, progress: dict[str, Any]) -> None:
+        """Log a batch without rows, of which Spark knows nothing, and call the user's function."""
+        _log.info("%s", batch_line(progress))
         self._call(progress)
 
     def _call(self, progress: dict[str, Any]) -> None:
         if self._on_progress is None:
             return
-        self._caller = threading.get_ident()
-        try:
-            self._on_progress(progress)
-        except Exception:  # noqa: BLE001 (whatever a user's function does, the run continues)
-            _log.exception("on_progress failed at batch %s; the run continues", progress["batchId"])
-        finally:
-            self._caller = None
+        with self._calling:
+            self._caller = threading.get_ident()
+            try:
+                self._on_progress(progress)
+            except Exception:  # noqa: BLE001 (whatever a user's function does, the run continues)
+                number = progress["muntin"]["batch"]["number"]
+                _log.exception("on_progress failed at batch %s; the run continues", number)
+            finally:
+                self._caller = None
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 (Spark's)
         """Ignore triggers without input."""
@@ -145,35 +152,24 @@ class _Adapter(JStreamingQueryListener):
         self.pylistener.report(json.loads(jevent.progress().json()))
 
 
-def batch_line(progress: Mapping[str, Any], before: Mapping[str, Any]) -> str:
-    """Return the log line of a batch; ``before`` are our counts after the previous batch.
+def batch_line(progress: Mapping[str, Any]) -> str:
+    """Return the log line of a batch.
 
-    >>> def counts(rows: int, results: int) -> dict[str, object]:
-    ...     held = {"rows_held": rows, "watermark": "2026-01-01 12:00:00", "newest": None}
-    ...     return {"streams": {"A": {"rows": rows, "late": 0}}, "results": {"q": results}, **held}
-    >>> took = {"batchId": 3, "durationMs": {"triggerExecution": 520}}
-    >>> batch_line({**took, "muntin": counts(1500, 7)}, counts(500, 3))
-    'batch 3 in 0.52 s: A 1,000 rows; results: q 4; watermark 2026-01-01 12:00:00; 1,500 rows held'
+    >>> batch = {"number": 3, "rows": {"A": 1000}, "late": {"A": 2}, "results": {"q": 4}}
+    >>> ours = {"batch": batch, "rows_held": 1500, "watermark": "2026-01-01 12:00:00"}
+    >>> batch_line({"durationMs": {"triggerExecution": 520}, "muntin": ours})
+    'batch 3 in 0.52 s: A 1,000 rows, 2 late; results: q 4; watermark 2026-01-01 12:00:00; 1,500 rows held'
     """
     ours = progress["muntin"]
+    batch = ours["batch"]
     rows = ", ".join(
-        _stream_words(name, counts, before["streams"].get(name, {}))
-        for name, counts in ours["streams"].items()
+        f"{name} {count:,} rows" + (f", {late:,} late" if (late := batch["late"][name]) else "")
+        for name, count in batch["rows"].items()
     )
-    results = ", ".join(
-        f"{name} {count - before['results'].get(name, 0):,}"
-        for name, count in ours["results"].items()
-    )
+    results = ", ".join(f"{name} {count:,}" for name, count in batch["results"].items())
     seconds = progress.get("durationMs", {}).get("triggerExecution", 0) / 1000
     return (
-        f"batch {progress['batchId']} in {seconds:.2f} s: {rows or 'no streams'}; "
+        f"batch {batch['number']} in {seconds:.2f} s: {rows or 'no streams'}; "
         f"results: {results or 'no queries'}; "
         f"watermark {ours['watermark'] or 'none yet'}; {ours['rows_held']:,} rows held"
-    )
-
-
-def _stream_words(name: str, counts: Mapping[str, int], before: Mapping[str, int]) -> str:
-    late = counts["late"] - before.get("late", 0)
-    return f"{name} {counts['rows'] - before.get('rows', 0):,} rows" + (
-        f", {late:,} late" if late else ""
     )

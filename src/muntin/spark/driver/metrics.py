@@ -17,8 +17,8 @@ from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.runtime.stalled_stream import Waiting
 from muntin.spark.exchange.partition_metrics import QueryClock, Rebuilt
 
-_NOTED = 100
-"""Batches whose reports are kept."""
+_NOTED = 101
+"""Batches whose reports are kept: those of the recent progress of queries, and the one before."""
 
 
 @dataclass
@@ -47,13 +47,15 @@ class Rebuilds:
 class QueryMetrics:
     """Response times of a query, overall and in the last batch, and current sizes of its buffers.
 
-    ``began`` is the moment of the first report.
+    ``began`` is the moment of the first report. ``scheduler`` orders the work of its join while
+    partitions push results.
     """
 
     overall: ResponseTimes = field(default_factory=ResponseTimes)
     last: ResponseTimes = field(default_factory=ResponseTimes)
     buffers: Counter[str] = field(default_factory=Counter)
     began: float = field(default_factory=time.monotonic)
+    scheduler: str = "lwo"
 
     def add(self, reports: Sequence[Mapping[str, Any]]) -> None:
         """Add the reports of the partitions on one batch."""
@@ -62,6 +64,7 @@ class QueryMetrics:
         for one in reports:
             self.last.merge(ResponseTimes.from_json(one["response"]))
             self.buffers.update(one["buffers"])
+            self.scheduler = one.get("scheduler") or self.scheduler
         self.overall.merge(self.last)
 
     def report(self) -> dict[str, Any]:
@@ -94,6 +97,10 @@ class RunMetrics:
     workers: dict[int, set[int]] = field(default_factory=dict)
     rebuilds: Rebuilds = field(default_factory=Rebuilds)
     batch: int = -1
+    last_results: Mapping[str, int] = field(default_factory=dict)
+    last_late: Mapping[str, int] = field(default_factory=dict)
+    last_rows_in: Mapping[str, int] = field(default_factory=dict)
+    """Results by query, late rows and rows by stream, all of the last batch."""
     clocks: dict[str, QueryClock] = field(default_factory=dict)
     last_rows: dict[str, float] = field(default_factory=dict)
     """By stream, the arrival of its last row."""
@@ -114,6 +121,8 @@ class RunMetrics:
         self.batch = batch
         self.results.update(results)
         self.late.update(late)
+        self.last_results, self.last_late = dict(results), dict(late)
+        self.last_rows_in = sum((Counter(stats["rows_in"]) for stats in reports), Counter())
         for stats in reports:
             self.rows_in.update(stats["rows_in"])
             self.last_rows.update(
@@ -168,6 +177,12 @@ class RunMetrics:
                 for name in streams
             },
             "results": {name: self.results[key] for key, name in queries.items()},
+            "batch": {
+                "number": self.batch,
+                "rows": {name: self.last_rows_in.get(name, 0) for name in streams},
+                "late": {name: self.last_late.get(name, 0) for name in streams},
+                "results": {name: self.last_results.get(key, 0) for key, name in queries.items()},
+            },
             "queries": {name: self._query_report(key) for key, name in queries.items()},
             "unsent": self.unsent,
             "rows_held": self.rows_held,
@@ -196,6 +211,10 @@ class RunMetrics:
     def noted(self, batch: int) -> dict[str, Any] | None:
         """Return the report after a batch, if it is still kept."""
         return self._noted.get(batch)
+
+    def all_noted(self) -> list[tuple[int, dict[str, Any]]]:
+        """Return the batches whose reports are kept, with the reports, from old to new."""
+        return list(self._noted.items())
 
 
 def _merged(reports: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, QueryClock]:

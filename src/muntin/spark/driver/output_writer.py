@@ -20,7 +20,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 
-from muntin.errors import RunError
+from muntin.errors import QuerySuspendedError, RunError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.runtime.fault_isolation import reason_of
@@ -124,6 +124,17 @@ class OutputWriter:
         """The suspended queries and the reasons."""
         reasons = self._suspended.reasons
         return {name: reasons[place] for name, place in self._places.items() if place in reasons}
+
+    def suspension(self, incarnation: str) -> QuerySuspendedError | None:
+        """Return the error of a suspended query, which its incarnation identifies; None if none.
+
+        Unlike a name, an incarnation is not taken over by a query that is registered again.
+        """
+        for place, reason in list(self._suspended.reasons.items()):
+            deployed = self._placed[place].registered
+            if deployed.incarnation == incarnation:
+                return QuerySuspendedError(deployed.name, reason)
+        return None
 
     def _warn(self, begun: set[str], ahead: set[str]) -> None:
         """Warn of streams that began at odd times, or had rows too far ahead for the first time."""

@@ -14,7 +14,9 @@ from muntin.model.catalog import Stream
 from muntin.plan.description import Description, draw
 from muntin.spark.driver.explain import described
 from muntin.spark.driver.load_controller import LoadController
+from muntin.spark.driver.metrics import QueryMetrics
 from muntin.spark.driver.output_writer import OutputWriter
+from muntin.spark.driver.query_state import QueryState, query_ids, stats_of
 from muntin.spark.driver.registry import RegisteredQuery, SparkRegistry
 from muntin.spark.driver.run_state import RunState
 from muntin.spark.driver.subscriptions import Subscriber, Subscriptions
@@ -40,14 +42,21 @@ class QueryReports:
 
     def counts(self) -> dict[str, Any]:
         """Return our counts, the part of progress under ``muntin``."""
-        queries = {
-            key: registered.query.name for key, registered in list(self._registry.queries.items())
-        }
+        registered = {one.query.name: one for one in list(self._registry.queries.values())}
         streams = [stream.name for stream in self._registry.streams()]
-        report = self._writer.metrics.report(streams, queries)
+        report = self._writer.metrics.report(
+            streams, {name.casefold(): name for name in registered}
+        )
         global_rows, limited = self._writer.stages.rows(), self._load.report()
-        suspended = self._writer.suspended
+        suspended, ids = self._writer.suspended, query_ids(self._state, registered.values())
         for name, query in report["queries"].items():  # every kind of query has the same keys
+            given = registered[name].given
+            query["id"] = ids.get(name)
+            query["settings"] = {
+                "scheduler": str(given.sharing.scheduler),
+                "overload": str(given.overload.mode),
+            }
+            query["in_effect"] = self._in_effect(name, limited=name in limited)
             query["last_stage_rows"] = global_rows.get(name, 0)
             query["overload"] = limited.get(name, {"mode": "queue"})
             query["subscribers"] = [
@@ -55,6 +64,18 @@ class QueryReports:
             ]
             query["suspended"] = suspended.get(name)
         return report
+
+    def _in_effect(self, name: str, *, limited: bool) -> dict[str, str]:
+        """Return the scheduler and the overload mode by which a query runs.
+
+        Without subscribers nobody sees the order of work inside a batch, so the fastest is taken.
+        Only live runs are limited.
+        """
+        metrics = self._writer.metrics.queries.get(name.casefold(), QueryMetrics())
+        return {
+            "scheduler": metrics.scheduler if self._subscriptions.any() else "lwo",
+            "overload": "adapt" if limited and self._state.live else "queue",
+        }
 
     def counts_after(self, batch: int) -> dict[str, Any]:
         """Return our counts as they were after a batch, or the current ones if it is too old."""
@@ -73,10 +94,11 @@ class QueryReports:
 
     def stats(self, name: str) -> dict[str, Any]:
         """Return the counts of one query."""
-        found = self._registry.find(name).query.name
-        counts = self.counts()
-        results = counts["results"][found]
-        return {"query": found, "results": results, "rows_out": results, **counts["queries"][found]}
+        return stats_of(self.counts(), self._registry.find(name).query.name)
+
+    def state_of(self, name: str) -> QueryState:
+        """Return the state of a query as it is registered now."""
+        return QueryState(self._registry.find(name), self._state, self._registry, self._writer)
 
     def results(self, name: str) -> pa.Table:
         """Return all changes of a query so far, if its sink is memory."""

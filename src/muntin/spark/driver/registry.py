@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -33,12 +33,16 @@ from muntin.spark.sources import SparkSource, read_stream
 
 @dataclass(frozen=True)
 class RegisteredQuery:
-    """A registered query: as it is deployed, bound, planned, and with its sink."""
+    """A registered query: as it is deployed, bound, planned, and with its sink.
+
+    ``given`` are its settings as the user gave them; it may be deployed with others.
+    """
 
     deployed: DeployedQuery
     query: Query
     plan: JoinPlan | QueryPlan
     sink: Sink
+    given: Settings = field(default_factory=Settings)
 
 
 class SparkRegistry:
@@ -75,14 +79,14 @@ class SparkRegistry:
         A query without a sink takes the one of its WITH.
         """
         self.declared.check_query(query)
-        settings, plan = self.declared.planned(query)
-        if settings.changes.strategy is Strategy.INPUT:
+        given, plan = self.declared.planned(query)
+        if given.changes.strategy is Strategy.INPUT:
             raise SettingError(
                 f"query {query.name} cannot be triggered by input alone on Spark, where the "
                 "results of an instant come from all partitions at once",
                 hint="Use another value of the setting pipeline, or run the query in process",
             )
-        settings, plan = _limited(settings, query, plan)
+        settings, plan = _limited(given, query, plan)
         meaning = meaning_of(query, settings)
         chosen = _sink_of(query, self.declared.allowed) if sink is None else sink
         made = self.sinks.make(query, chosen, meaning)
@@ -95,7 +99,7 @@ class SparkRegistry:
             identity_of(made),
             uuid.uuid4().hex[:12],
         )
-        return RegisteredQuery(deployed, query, plan, made), settings
+        return RegisteredQuery(deployed, query, plan, made, given), settings
 
     def add(self, registered: RegisteredQuery) -> None:
         """Register a planned query."""

@@ -73,6 +73,10 @@ class Subscriptions:
         with self._lock:
             return list(self._of.get(query.casefold(), []))
 
+    def any(self) -> bool:
+        """Return whether any query has subscribers, so that partitions push results."""
+        return bool(self._of)
+
     def take(self, query: str, mark: Mark, results: pa.Table) -> None:
         """Offer pushed results of a query to its subscribers."""
         sequence = mark.sequence

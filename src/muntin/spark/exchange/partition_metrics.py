@@ -50,7 +50,7 @@ class PartitionMetrics:
     rebuilt : Rebuilt, optional
         The rebuild that preceded the batch, if there was one.
     queries : mapping
-        By query: response times in the batch, and sizes of its buffers.
+        By query: response times in the batch, sizes of its buffers, and the scheduler of its join.
     unsent : int
         Results that may not have reached subscribers.
     overload : mapping

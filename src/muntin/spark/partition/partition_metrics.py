@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muntin.model.clock import BEFORE_ALL
-from muntin.runtime.holdings import bytes_held, closed, rows_waiting, take_measures
+from muntin.runtime.holdings import bytes_held, closed, rows_waiting, schedulers, take_measures
 from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.spark.exchange.deployment import PlacedQuery
 from muntin.spark.exchange.partition_metrics import PartitionMetrics, QueryClock
@@ -30,8 +30,10 @@ def metrics_of(
     """Return the metrics of a partition; response times are those since the last call."""
     queries = {}
     for each in dataflows:
+        orders = schedulers(each.dataflow)
         for name, (times, buffers) in take_measures(each.dataflow).items():
-            queries[name] = {"response": times.to_json(), "buffers": buffers}
+            measured = {"response": times.to_json(), "buffers": buffers}
+            queries[name] = {**measured, "scheduler": orders.get(name)}
         for name in each.suspended:
             nothing = dict.fromkeys(BUFFERS, 0)
             queries[name] = {"response": ResponseTimes().to_json(), "buffers": nothing}
