@@ -71,7 +71,7 @@ def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_resumes_w
         stored.write_bytes(stored.read_bytes()[:-20])
     with pytest.raises(
         RunError,
-        match=r"checkpoint is damaged: .*state/\S+ is damaged.*Restore the entire folder from a copy",
+        match=r"checkpoint is damaged: .*state/\S+ is damaged.*Restore the entire folder",
     ):
         engine_over(spark, folders).process_available()
     shutil.rmtree(checkpoint)

@@ -178,11 +178,12 @@ class Dataflow:
         before = {name: running.came_before() for name, running in self.queries.items()}
         return Snapshot(rows, before, group.frontier_of_rows, group.advanced)
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: Snapshot, *, emit: bool = False) -> list[Output]:
         """Continue where a dataflow with the same queries was; no row has come to this one yet.
 
         A replay of the rows fills windows and operators. Rows that came before a query yield no
-        results for it.
+        results for it. With ``emit``, return results that add up to those that the queries have had
+        so far.
         """
         for name, running in self.queries.items():
             before = snapshot.came_before.get(name, {})
@@ -191,9 +192,16 @@ class Dataflow:
             name: batch_of(table, times_of(table, self.streams[name].stream.time), 0.0)
             for name, table in snapshot.rows.items()
         }
-        self.replay(rows, Frontier(final=snapshot.final))
+        steps = [(rows, Frontier(final=snapshot.final))]
         if snapshot.advanced > BEFORE_ALL:
-            self.replay({}, Frontier(advanced=snapshot.advanced))
+            steps.append(({}, Frontier(advanced=snapshot.advanced)))
+        outputs: list[Output] = []
+        for taken, frontier in steps:
+            if emit:
+                outputs += self.step(taken, frontier)
+            else:
+                self.replay(taken, frontier)
+        return outputs
 
     def _take(self, rows: Mapping[str, Batch], frontier: Frontier) -> list[QueryGroup]:
         """Take rows and move frontiers; return the groups that may have work."""

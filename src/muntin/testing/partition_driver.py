@@ -27,7 +27,7 @@ from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE
 from muntin.spark.partition.recovery import RecoverablePartition
-from muntin.spark.partition.rescale import redistributed
+from muntin.spark.partition.rescale import emitted, redistributed
 from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.sql.script import read_query
 from muntin.state.advance_limit import Segment
@@ -168,6 +168,9 @@ class PartitionDriver:
         if self._running:
             self._deployment = replace(self._deployment, partitions=partitions)
             spread = redistributed(self._running, self._deployment)
+            changes = emitted(spread, self._deployment)
+            self._stages.restart(self._deployment, self._deployment.placed(), self._batch, changes)
+            self._batch += 1
             self._stores = [{batch.batch: (note, batch)} for note, batch in spread]
             self._running = [
                 RecoverablePartition.rebuilt(self._deployment, number, store.values())
@@ -229,7 +232,8 @@ class PartitionDriver:
                 for number in range(len(self._stores))
             ]
         outputs: list[PartitionOutput] = []
-        epochs = range(self._deployment.epoch(self._batch - 1), self._deployment.epoch(self._batch))
+        known = self._running[0].version
+        epochs = range(self._deployment.epoch(known), self._deployment.epoch(self._batch))
         for number, (partition, store, own) in enumerate(
             zip(self._running, self._stores, parts, strict=True)
         ):

@@ -150,7 +150,12 @@ class Checkpoint:
         changes = tuple(
             change for change in stored.deployment.changes if change.batch <= self.last_batch() + 1
         )
-        deployment = replace(stored.deployment, changes=changes, max_advance=declared.max_advance)
+        deployment = replace(
+            stored.deployment,
+            changes=changes,
+            max_advance=declared.max_advance,
+            partitions=declared.partitions,
+        )
         return plan_resume(
             replace(stored, deployment=deployment), declared, restarted, may_replace=may_replace
         )
@@ -196,12 +201,6 @@ class Checkpoint:
             )
 
     def _check_fits(self, before: Deployment, declared: Deployment) -> None:
-        if before.partitions != declared.partitions:
-            raise CheckpointError(
-                f"{self.folder} was made with {before.partitions} partitions, "
-                f"not {declared.partitions}",
-                hint=f"Pass partitions={before.partitions}, or begin a new checkpoint",
-            )
         difference = _stream_difference(before.streams, declared.streams)
         if difference:
             raise CheckpointError(

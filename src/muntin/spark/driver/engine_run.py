@@ -84,7 +84,7 @@ class EngineRun:
         self._checkpoint = parts.checkpoint
         self._heartbeat: Heartbeat | None = None
         self._runner: ControlRunner | None = None
-        self._failure: Exception | None = None
+        self._failure: RunError | None = None
         """Why a batch without rows ended the run."""
         self._listener: RunListener | None = None
         self._receiver: PushReceiver | None = None
@@ -155,8 +155,8 @@ class EngineRun:
 
     def _fail(self, error: Exception) -> None:
         """End the run because a batch without rows has failed."""
-        self._failure = error
-        _log.error("the run ends: %s", error)
+        self._failure = error if isinstance(error, RunError) else self._failed(str(error))
+        _log.error("the run ends: %s", self._failure)
         streaming = self.state.streaming
         assert streaming is not None, "it was started"
         end_query(self._spark, streaming, _END)
@@ -372,7 +372,7 @@ class EngineRun:
 
     # -- failures --------------------------------------------------------------------------------
 
-    def failure(self) -> Exception | None:
+    def failure(self) -> RunError | None:
         """Return the error that ended the last run; None if it runs, was stopped or never began."""
         if self._failure is not None:
             return self._failure

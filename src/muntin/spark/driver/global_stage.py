@@ -120,6 +120,25 @@ class GlobalStage:
         self._operators, self._version = operators, batch
         return pa.concat_tables([self.query.output_schema.empty_table(), *results])
 
+    def restart(self, batch: int, found: Mapping[str, Sequence[pa.Table]]) -> None:
+        """Replace the rows of all parts, in batch ``batch``, because partitions are others now.
+
+        The new rows amount to the same results.
+        """
+        entries = self._log.load(batch)
+        if not entries:
+            return
+        tables = self._net(
+            [
+                [
+                    pa.concat_tables([part.output_schema.empty_table(), *found.get(part.name, ())])
+                    for part in self._parts
+                ]
+            ]
+        )
+        self._log.write(batch, tables, entries[-1].next, whole=True)
+        self._operators = None
+
     def prepare(self, batch: int) -> None:
         """Load the state before a batch; if that fails, :meth:`run` raises for this query alone."""
         try:
@@ -202,6 +221,19 @@ class GlobalStages:
             if folder.name not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
         return {placed[place].query.name: place for place in active}
+
+    def restart(
+        self,
+        deployment: Deployment,
+        placed: Sequence[PlacedQuery],
+        batch: int,
+        found: Mapping[str, Sequence[pa.Table]],
+    ) -> None:
+        """Replace the rows of all stages in a batch; ``found`` has the changes of all parts."""
+        self.begin(deployment, placed, batch)
+        for stage in self._stages.values():
+            stage.restart(batch, found)
+        self._stages = {}
 
     def result(self, place: int, placed: PlacedQuery, batch: int, found: OutputsOf) -> pa.Table:
         """Return the results of a query in a batch; ``found`` returns outputs by kind and name."""

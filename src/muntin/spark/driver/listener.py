@@ -156,9 +156,9 @@ def batch_line(progress: Mapping[str, Any]) -> str:
     """Return the log line of a batch.
 
     >>> batch = {"number": 3, "rows": {"A": 1000}, "late": {"A": 2}, "results": {"q": 4}}
-    >>> ours = {"batch": batch, "rows_held": 1500, "watermark": "2026-01-01 12:00:00"}
+    >>> ours = {"batch": batch, "rows_held": 1500, "watermark": "12:00:00"}
     >>> batch_line({"durationMs": {"triggerExecution": 520}, "muntin": ours})
-    'batch 3 in 0.52 s: A 1,000 rows, 2 late; results: q 4; watermark 2026-01-01 12:00:00; 1,500 rows held'
+    'batch 3 in 0.52 s: A 1,000 rows, 2 late; results: q 4; watermark 12:00:00; 1,500 rows held'
     """
     ours = progress["muntin"]
     batch = ours["batch"]

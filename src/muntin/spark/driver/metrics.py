@@ -121,8 +121,10 @@ class RunMetrics:
         self.batch = batch
         self.results.update(results)
         self.late.update(late)
-        self.last_results, self.last_late = dict(results), dict(late)
+        self.last_results = dict(results)
         self.last_rows_in = sum((Counter(stats["rows_in"]) for stats in reports), Counter())
+        ahead = sum((Counter(stats["rows_ahead"]) for stats in reports), Counter())
+        self.last_late = {stream: count - ahead[stream] for stream, count in late.items()}
         for stats in reports:
             self.rows_in.update(stats["rows_in"])
             self.last_rows.update(

@@ -1,8 +1,8 @@
 """Start a run from its checkpoint: what was stored, plus what has been declared differently since.
 
-Safe order: first every check that can refuse the start, then the sinks, whose claim deletes output
-only if the user allows it, and last the deployment. A process killed in between leaves a checkpoint
-that the next start treats in the same way.
+Safe order: first every check that can refuse the start, then the number of partitions, then the
+sinks, whose claim deletes output only if the user allows it, and last the deployment. A process
+killed in between leaves a checkpoint that the next start treats in the same way.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.query_changes import PendingChange, exports, settled
+from muntin.spark.driver.rescale import rescale
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.partition.offline_state import rows_in_checkpoint
 from muntin.spark.sink_ownership import SinkOwner, occupied
@@ -27,6 +28,7 @@ def resume(
     found = checkpoint.resume(declared, frozenset(parts.state.dropped), may_replace=may_replace)
     checkpoint.logs.check_intact()
     deployment = found.deployment
+    rescale(checkpoint, deployment, parts.writer)
     kept = [query for query in deployment.in_force() if query.name not in found.dropped]
     _claim_sinks(parts, found.run, [*kept, *found.added], may_replace=may_replace)
     parts.changes.clear()

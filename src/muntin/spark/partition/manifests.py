@@ -12,7 +12,7 @@ Files are deleted only after the manifest that leaves them out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from muntin.runtime.codec import decode, encode
@@ -139,6 +139,15 @@ class ManifestLog:
         self._storage.delete(left_out)
         if complete:
             self.sweep()
+
+    def replace(self, stored: Mapping[int, StoredBatch]) -> None:
+        """Write the manifest of a batch that replaces the files of all partitions."""
+        self.state = CommittedState(self.state.batch + 1, self.state.spark)
+        for partition, one in stored.items():
+            self.state.partitions[partition] = {one.note.batch: one}
+        self._storage.put(_name(self.state.batch), encode(self.state.complete(), _KIND))
+        self._since_complete = 1
+        self.sweep()
 
     def sweep(self) -> None:
         """Delete files that nothing refers to: old manifests, and batches of failed attempts."""

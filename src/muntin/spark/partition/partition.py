@@ -24,6 +24,7 @@ from muntin.operators.join.schedule import TurnPace
 from muntin.plan.query import Emit
 from muntin.runtime.external_quota import LimitState
 from muntin.runtime.holdings import positions
+from muntin.runtime.query_group import Output
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.spark.exchange.controls import HELD, ControlRow
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
@@ -145,7 +146,8 @@ class Partition:
         for limits in (
             limits for text in batch.controls for limits in ControlRow.from_text(text).limits
         ):
-            if limits.query in quotas:
+            # Limits of an interrupted batch may be for fewer partitions than there are now.
+            if limits.query in quotas and self.number < len(limits.rates):
                 quotas[limits.query].limit(limits.rates[self.number], limits.caps[self.number])
         self._time = bounds_after(self._time.newest, self._time.ahead, self._moment, batch)
         for dataflow in self.dataflows:
@@ -203,18 +205,24 @@ class Partition:
             batch, self.dataflows.epoch, newest, (), carried=tuple(carried)
         ), since
 
-    def load(self, batch: PartitionBatch, clock: PartitionClock, since: CameBefore) -> None:
+    def load(
+        self, batch: PartitionBatch, clock: PartitionClock, since: CameBefore, *, emit: bool = False
+    ) -> list[Output]:
         """Take a snapshot into a new partition.
 
         Time moves when the queries are there, so none of its rows is late. Rows that partitioned
-        windows keep are counted again, so positions start at zero.
+        windows keep are counted again, so positions start at zero. With ``emit``, return results
+        that add up to those that the queries have had so far.
         """
         self._follow(replace(batch, carried=()))
         self.restore(replace(clock, positions=None))
         for name, dataflow in self.dataflows.by_name.items():
             rows = {part.stream: from_blob(part.blob) for of, part in batch.carried if of == name}
-            dataflow.restore(rows, since, clock.moment)
+            for name_of_part, table in dataflow.restore(rows, since, clock.moment, emit=emit):
+                self._results.setdefault(name_of_part, []).append(table)
+        outputs = [(part, table) for part, tables in self._results.items() for table in tables]
         self._results.clear()
+        return outputs
 
     def restore(self, clock: PartitionClock) -> None:
         """Begin at the clock of an older partition, before the first retained batch is replayed.

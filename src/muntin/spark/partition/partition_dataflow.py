@@ -149,10 +149,16 @@ class PartitionDataflow:
         """Begin with rows that other dataflows hold, for the query that is added next."""
         self.dataflow.fill(self._batches(rows, 0.0), Frontier(final=self.final, advanced=moment))
 
-    def restore(self, rows: Mapping[str, pa.Table], came: CameBefore, moment: int) -> None:
-        """Continue from the rows of a snapshot; its queries run, and no row has come yet."""
-        self.dataflow.restore(Snapshot(rows, came, self.final, moment))
+    def restore(
+        self, rows: Mapping[str, pa.Table], came: CameBefore, moment: int, *, emit: bool = False
+    ) -> list[Output]:
+        """Continue from the rows of a snapshot; its queries run, and no row has come yet.
+
+        With ``emit``, return results that add up to those that the queries have had so far.
+        """
+        outputs = self.dataflow.restore(Snapshot(rows, came, self.final, moment), emit=emit)
         self._suspend_failed()
+        return outputs
 
     def _batches(self, rows: Mapping[str, pa.Table], arrival: float) -> dict[str, Batch]:
         streams = self.dataflow.streams

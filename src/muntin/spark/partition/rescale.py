@@ -25,6 +25,7 @@ from muntin.runtime.arrivals import times_of
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import Part, PartitionBatch, from_blob, to_blob
 from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition.partition import Partition
 from muntin.spark.partition.partition_clock import CameBefore
 from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.retained_batches import RetainedBatch, note_of
@@ -66,9 +67,23 @@ def redistributed(
                     part = Part(placed.partitioning_number, route.stream, 0, to_blob(own.rows))
                     parts[number].append((placed.dataflow, part))
     found = []
-    for carried, came in zip(parts, since, strict=True):
+    for carried, before_queries in zip(parts, since, strict=True):
         batch = PartitionBatch(first.batch, first.epoch, first.newest, (), carried=tuple(carried))
-        found.append((note_of(batch, clock, deployment.streams, since=came), batch))
+        note = note_of(batch, clock, deployment.streams, since=before_queries)
+        found.append((note, batch))
+    return found
+
+
+def emitted(
+    spread: Sequence[tuple[RetainedBatch, PartitionBatch]], deployment: Deployment
+) -> dict[str, list[pa.Table]]:
+    """Return changes that add up to what the new partitions would have sent to global stages."""
+    found: dict[str, list[pa.Table]] = {}
+    for number, (note, batch) in enumerate(spread):
+        assert note.since is not None, "it is a snapshot"
+        partition = Partition(deployment, number)
+        for part, table in partition.load(batch, note.before, note.since, emit=True):
+            found.setdefault(part, []).append(table)
     return found
 
 
