@@ -23,7 +23,7 @@ from tests.spark.support import CHANGES, JOIN, Folders, random_rows
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 QUERIES = {"pairs": JOIN, "changes": CHANGES}
-FILES = 6
+FILES = 24
 
 
 def prepare(base: Path) -> Folders:

@@ -1,8 +1,8 @@
 """Start a run from its checkpoint: what was stored, plus what has been declared differently since.
 
-Safe order: first every check that can refuse the start, then the number of partitions, then the
-sinks, whose claim deletes output only if the user allows it, and last the deployment. A process
-killed in between leaves a checkpoint that the next start treats in the same way.
+Safe order: first every check that can refuse the start, then the sinks, whose claim deletes output
+only if the user allows it, then the number of partitions, and last the deployment. A process killed
+in between leaves a checkpoint that the next start treats in the same way.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def resume(
     found = checkpoint.resume(declared, frozenset(parts.state.dropped), may_replace=may_replace)
     checkpoint.logs.check_intact()
     deployment = found.deployment
-    rescale(checkpoint, deployment, parts.writer)
     kept = [query for query in deployment.in_force() if query.name not in found.dropped]
     _claim_sinks(parts, found.run, [*kept, *found.added], may_replace=may_replace)
+    rescale(checkpoint, deployment, parts.writer)
     parts.changes.clear()
     changes = [PendingChange(dropped=name) for name in found.dropped]
     changes += [PendingChange(added=query) for query in found.added]
