@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import logging
 import os
 import secrets
 import signal
@@ -19,15 +20,23 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
 from typing import Any
 
 from muntin.errors import RunError
 from muntin.spark.partition.server_files import idle_keys, short_path
 from muntin.spark.partition.stored_batches import StoredBatch
-from muntin.spark.partition.wire import Answer, Order, receive, send
+from muntin.spark.partition.wire import Answer, Order, receive_answer, send
 from muntin.spark.temp_files import private_folder, sweep
+
+_log = logging.getLogger("muntin.spark")
+
+_PATIENCE = 60.0
+"""Seconds without a sign of life after which a state server is killed."""
+
+_BUSY = 120.0
+"""Seconds in which a state server must accept a connection; it may be busy with another one."""
 
 _START = 120.0
 """Seconds within which a new process must accept connections."""
@@ -79,10 +88,11 @@ def _proved(own: socket.socket, key: bytes, patience: float) -> Connection:
     return connection
 
 
-def _peer(own: socket.socket) -> int:
+def _peer(descriptor: int) -> int:
     """Return the process that listens at the other end of a socket."""
     size = struct.calcsize("3i")
-    found = own.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    with socket.socket(fileno=os.dup(descriptor)) as own:
+        found = own.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     process: int = struct.unpack("3i", found)[0]
     return process
 
@@ -100,7 +110,7 @@ def _applied(connection: Connection, request: Request) -> tuple[Any, ...]:
     """Send the order and the partition batch; return the answer."""
     send(connection, ("apply", request.order))
     connection.send_bytes(request.frame)
-    return receive(connection)
+    return receive_answer(connection, _PATIENCE)
 
 
 class StateClient:
@@ -142,16 +152,31 @@ class StateClient:
 
     def _asked(self, request: Request) -> tuple[Any, ...]:
         with self._connected() as connection:
+            try:
+                return self._answer(connection, request)
+            except TimeoutError:
+                process = _peer(connection.fileno())
+                _killed(process)
+                _log.warning(
+                    "the state server %d of partition %d gave no sign of life for %g seconds and "
+                    "was killed",
+                    process,
+                    self._number,
+                    _PATIENCE,
+                )
+                raise
+
+    def _answer(self, connection: Connection, request: Request) -> tuple[Any, ...]:
+        answer = _applied(connection, request)
+        if answer[0] == "extend?":
+            send(connection, ("extend", request.deployment))
             answer = _applied(connection, request)
-            if answer[0] == "extend?":
-                send(connection, ("extend", request.deployment))
+        if answer[0] == "rebuild?":
+            rebuild = (request.deployment, self._number, request.order.storage)
+            send(connection, ("rebuild", *rebuild, request.stored()))
+            answer = receive_answer(connection, _PATIENCE)
+            if answer[0] == "rebuilt":
                 answer = _applied(connection, request)
-            if answer[0] == "rebuild?":
-                rebuild = (request.deployment, self._number, request.order.storage)
-                send(connection, ("rebuild", *rebuild, request.stored()))
-                answer = receive(connection)
-                if answer[0] == "rebuilt":
-                    answer = _applied(connection, request)
         return answer
 
     def _asked_again(self, request: Request) -> tuple[Any, ...]:
@@ -179,10 +204,10 @@ class StateClient:
         process = None
         try:
             with _reached(self._socket, patience) as own:
-                process = _peer(own)
+                process = _peer(own.fileno())
                 with _proved(own, self._key.read_bytes(), patience) as connection:
                     send(connection, ("release", self._socket, self._key))
-                    receive(connection)
+                    receive_answer(connection, patience)
         except (BlockingIOError, TimeoutError):  # the first: a timeout in the middle of an answer
             return _killed(process)
         except (OSError, EOFError, AuthenticationError):
@@ -196,11 +221,18 @@ class StateClient:
             yield connection
 
     def _connect(self) -> Connection | None:
+        """Connect to the server, if there is one; kill one that does not accept connections."""
+        process = None
         try:
-            with short_path(self._socket) as path:
-                return Client(path, "AF_UNIX", authkey=self._key.read_bytes())
+            with _reached(self._socket, _BUSY) as own:
+                process = _peer(own.fileno())
+                return _proved(own, self._key.read_bytes(), _BUSY)
+        except (BlockingIOError, TimeoutError):
+            _log.warning("the state server %s accepted no connection and was killed", process)
+            _killed(process)
         except (OSError, EOFError, AuthenticationError):
-            return None  # the last error: it was replaced since its key was read
+            pass  # the last error: it was replaced since its key was read
+        return None
 
     def _start(self) -> Connection:
         with self._lock.open("w") as lock:

@@ -43,7 +43,7 @@ from muntin.spark.partition.stored_batches import (
     new_file,
     read_batches,
 )
-from muntin.spark.partition.wire import Answer, Order, digest_of, receive, send
+from muntin.spark.partition.wire import Answer, Order, digest_of, receive, send, send_alive
 from muntin.spark.storage import Storage
 
 _BACKLOG = 64
@@ -160,14 +160,17 @@ class _Lifetime:
     """Since when it is idle; None while a request is answered."""
     patience: float = _IDLE
 
+    client: Connection | None = None
+    """The client whose request is answered."""
+
     @contextlib.contextmanager
-    def busy(self) -> Iterator[None]:
+    def busy(self, client: Connection) -> Iterator[None]:
         """Count as busy while a request is answered."""
-        self.idle, self.patience = None, _IDLE
+        self.idle, self.patience, self.client = None, _IDLE, client
         try:
             yield
         finally:
-            self.idle = time.monotonic()
+            self.idle, self.client = time.monotonic(), None
 
     def offer(self, socket: Path, key: Path) -> None:
         """Rename the files so that the next engine finds them; end if they are gone."""
@@ -183,6 +186,9 @@ class _Lifetime:
         """Wait until the process must end, then end it."""
         while (since := self.idle) is None or time.monotonic() - since <= self.patience:
             time.sleep(_WATCH)
+            if (client := self.client) is not None:
+                with contextlib.suppress(OSError):  # it has given up
+                    send_alive(client)
             try:
                 os.kill(self.parent, 0)
             except ProcessLookupError:
@@ -211,7 +217,7 @@ def serve(address: str, key: str, parent: int) -> None:
         ):
             while True:
                 request = receive(connection)
-                with lifetime.busy():
+                with lifetime.busy(connection):
                     if request[0] == "release":
                         server.release()
                         lifetime.offer(*request[1:])

@@ -7,6 +7,7 @@ the socket before the first one is sent.
 from __future__ import annotations
 
 import hashlib
+import threading
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -66,6 +67,13 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
 """The types of the arguments of each word."""
 
 
+ALIVE = b""
+"""Sent about once per second while a request is answered."""
+
+_sending = threading.Lock()
+"""Held while a message is sent, so that signs of life do not end up inside of others."""
+
+
 def digest_of(deployment: bytes) -> str:
     """Return the digest that identifies a deployment."""
     return hashlib.sha256(deployment).hexdigest()
@@ -74,12 +82,40 @@ def digest_of(deployment: bytes) -> str:
 def send(connection: Connection, message: tuple[Any, ...]) -> None:
     """Send a message."""
     word, *values = message
-    connection.send_bytes(encode_values([word, *values], _KIND))
+    content = encode_values([word, *values], _KIND)
+    with _sending:
+        connection.send_bytes(content)
+
+
+def send_alive(connection: Connection) -> None:
+    """Tell a client from another thread that its request is being answered."""
+    with _sending:
+        connection.send_bytes(ALIVE)
+
+
+def receive_answer(connection: Connection, patience: float) -> tuple[Any, ...]:
+    """Return the answer of a server.
+
+    Raises
+    ------
+    TimeoutError
+        When the server gives no sign of life for ``patience`` seconds.
+    OSError
+        When the answer is not a known message.
+    """
+    while connection.poll(patience):
+        content = connection.recv_bytes()
+        if content != ALIVE:
+            return _decoded(content)
+    raise TimeoutError(f"no sign of life for {patience:g} seconds")
 
 
 def receive(connection: Connection) -> tuple[Any, ...]:
     """Return the next message; raise OSError if it is not a known one."""
-    content = connection.recv_bytes()
+    return _decoded(connection.recv_bytes())
+
+
+def _decoded(content: bytes) -> tuple[Any, ...]:
     try:
         return decode_values(content, _KIND, _MESSAGES, "a message between processes")
     except CheckpointError as error:

@@ -22,11 +22,12 @@ import pytest
 from muntin.runtime.frames import pack
 from muntin.spark.exchange.deployment_file import encode_deployment
 from muntin.spark.exchange.messages import PartitionBatch, from_blob
+from muntin.spark.partition import state_client
 from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.server_files import idle_keys
 from muntin.spark.partition.state_client import Request, StateClient, StateServerError
 from muntin.spark.partition.stored_batches import StoredBatch, encode_batch
-from muntin.spark.partition.wire import Answer, Order, digest_of
+from muntin.spark.partition.wire import Answer, Order, digest_of, send, send_alive
 from muntin.spark.storage import LocalStorage
 from muntin.testing.processes import kill, residents, wait_gone
 from tests.unit.spark.exchange.test_frames import Trap
@@ -312,6 +313,76 @@ def test_a_suspended_process_is_killed_when_it_does_not_answer_in_time(run: str)
     os.waitpid(process, 0)
     assert not wait_gone([process], 10)
     assert client.stop(0.5) is None, "there is none any more"
+
+
+def test_a_process_that_is_suspended_between_batches_is_killed_and_replaced(
+    run: str, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_client, "_BUSY", 3.0)
+    client = StateClient(run, 0, os.getpid())
+    stored = kept(storage, SHARES[0], client.apply(request(-1, SHARES[0])))
+    (process,) = residents(os.getpid())
+    os.kill(process, signal.SIGSTOP)
+    applied = client.apply(request(0, SHARES[1], lambda: (stored,), storage))
+    assert told(applied) == told_in_process()[1]
+    os.waitpid(process, 0)
+    assert process not in residents(os.getpid())
+
+
+def test_a_process_that_is_suspended_during_a_batch_is_killed_and_replaced(
+    run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_client, "_PATIENCE", 2.0)
+    killed: list[int] = []
+    monkeypatch.setattr(state_client, "_killed", killed.append)  # the server is in this process
+    client = StateClient(run, 0, os.getpid())
+    client._key.write_bytes(b"key")
+    ready = threading.Event()
+    done = threading.Event()
+
+    def serve() -> None:
+        with Listener(str(client._socket), "AF_UNIX", authkey=b"key") as listener:
+            ready.set()
+            with listener.accept() as connection:
+                listener.close()
+                connection.recv_bytes()
+                connection.recv_bytes()
+                done.wait(30)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    assert ready.wait(10)
+    assert told(client.apply(request(-1, SHARES[0]))) == told_in_process()[0]
+    done.set()
+    thread.join()
+    assert killed == [os.getpid()]
+
+
+def test_a_batch_that_takes_longer_than_the_patience_is_waited_for(
+    run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_client, "_PATIENCE", 3.0)
+    client = StateClient(run, 0, os.getpid())
+    client._key.write_bytes(b"key")
+    ready = threading.Event()
+
+    def serve() -> None:
+        with Listener(str(client._socket), "AF_UNIX", authkey=b"key") as listener:
+            ready.set()
+            with listener.accept() as connection:
+                connection.recv_bytes()
+                connection.recv_bytes()
+                for _ in range(4):
+                    time.sleep(1.0)
+                    send_alive(connection)
+                send(connection, ("failed", "at last"))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    assert ready.wait(10)
+    with pytest.raises(StateServerError, match="partition 0 failed: at last"):
+        client.apply(request(-1, SHARES[0]))
+    thread.join()
 
 
 def test_a_state_server_starts_under_a_temporary_folder_of_any_length(
