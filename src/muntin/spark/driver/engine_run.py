@@ -145,7 +145,7 @@ class EngineRun:
                 "runId": str(streaming.runId),
                 "name": streaming.name,
                 "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                "batchId": self._checkpoint.manifests.state.spark,
+                "batchId": self._checkpoint.manifests.state.batch,
                 "numInputRows": 0,
                 "durationMs": {"triggerExecution": round(seconds * 1000)},
                 "sources": [],

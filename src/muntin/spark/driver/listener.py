@@ -103,14 +103,16 @@ class RunListener(StreamingQueryListener):
         """Log a batch and call the user's function with its progress."""
         if self._run is None or progress["runId"] != str(self._run_id):
             return
-        progress["muntin"] = self._run.counts(progress["batchId"])
-        if progress["batchId"] != self._batch:
+        counts = progress["muntin"] = self._run.counts(progress["batchId"])
+        repeated = counts["batch"]["number"] == self._batch
+        self._batch = progress["batchId"] = counts["batch"]["number"]
+        if not repeated:
             _log.info("%s", batch_line(progress))
-        self._batch = progress["batchId"]
         self._call(progress)
 
     def report_controls(self, progress: dict[str, Any]) -> None:
         """Log a batch without rows, of which Spark knows nothing, and call the user's function."""
+        self._batch = progress["batchId"]
         _log.info("%s", batch_line(progress))
         self._call(progress)
 
@@ -122,8 +124,9 @@ class RunListener(StreamingQueryListener):
             try:
                 self._on_progress(progress)
             except Exception:  # noqa: BLE001 (whatever a user's function does, the run continues)
-                number = progress["muntin"]["batch"]["number"]
-                _log.exception("on_progress failed at batch %s; the run continues", number)
+                _log.exception(
+                    "on_progress failed at batch %s; the run continues", progress["batchId"]
+                )
             finally:
                 self._caller = None
 

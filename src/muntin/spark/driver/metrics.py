@@ -17,8 +17,8 @@ from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.runtime.stalled_stream import Waiting
 from muntin.spark.exchange.partition_metrics import QueryClock, Rebuilt
 
-_NOTED = 101
-"""Batches whose reports are kept: those of the recent progress of queries, and the one before."""
+_NOTED = 100
+"""Batches whose reports are kept."""
 
 
 @dataclass

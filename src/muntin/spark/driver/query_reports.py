@@ -90,6 +90,7 @@ class QueryReports:
             return None
         report: dict[str, Any] = json.loads(last.json())
         report["muntin"] = self.counts()
+        report["batchId"] = report["muntin"]["batch"]["number"]
         return report
 
     def stats(self, name: str) -> dict[str, Any]:

@@ -127,22 +127,27 @@ class QueryState:
                 yield self._own_progress(progress, own[progress["batchId"]])
 
     def _own_progress(
-        self, progress: Mapping[str, Any], counts: tuple[dict[str, Any], int]
+        self, progress: Mapping[str, Any], counts: Mapping[str, Any]
     ) -> dict[str, Any]:
-        stats, results = counts
-        sink = {"description": self._registered.deployed.sink, "numOutputRows": results}
-        return {**progress, "id": stats["id"], "name": self.name, "sink": sink, "muntin": stats}
+        results = counts["batch"]["results"][self.name]
+        stats = stats_of(counts, self.name)
+        return {
+            **progress,
+            "id": stats["id"],
+            "name": self.name,
+            "batchId": counts["batch"]["number"],
+            "sink": {"description": self._registered.deployed.sink, "numOutputRows": results},
+            "muntin": stats,
+        }
 
-    def _counts_by_batch(self) -> dict[int, tuple[dict[str, Any], int]]:
-        """Return the counts of the query after recent batches, and the results of each batch."""
-        own, before = self.id(), 0
-        found = {}
-        for batch, counts in self._writer.metrics.all_noted():
-            if self.name in counts["queries"] and counts["queries"][self.name]["id"] == own:
-                stats = stats_of(counts, self.name)
-                found[batch] = stats, stats["results"] - before
-                before = stats["results"]
-        return found
+    def _counts_by_batch(self) -> dict[int, dict[str, Any]]:
+        """Return the counts after Spark's recent micro-batches in which the query ran."""
+        own = self.id()
+        return {
+            batch: counts
+            for batch, counts in self._writer.metrics.all_noted()
+            if self.name in counts["queries"] and counts["queries"][self.name]["id"] == own
+        }
 
 
 def stats_of(counts: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -201,9 +201,9 @@ def test_the_report_of_a_batch_is_kept_for_a_while() -> None:
     metrics = RunMetrics()
     for batch in [*range(150), 120]:
         metrics.note(batch, {"batch": batch})
-    assert metrics.noted(48) is None
-    assert [metrics.noted(batch) for batch in (49, 120, 149)] == [
-        {"batch": 49},
+    assert metrics.noted(49) is None
+    assert [metrics.noted(batch) for batch in (50, 120, 149)] == [
+        {"batch": 50},
         {"batch": 120},
         {"batch": 149},
     ]

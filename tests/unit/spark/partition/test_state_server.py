@@ -325,8 +325,7 @@ def test_a_process_that_is_suspended_between_batches_is_killed_and_replaced(
     os.kill(process, signal.SIGSTOP)
     applied = client.apply(request(0, SHARES[1], lambda: (stored,), storage))
     assert told(applied) == told_in_process()[1]
-    os.waitpid(process, 0)
-    assert process not in residents(os.getpid())
+    assert not wait_gone([process], 10)
 
 
 def test_a_process_that_is_suspended_during_a_batch_is_killed_and_replaced(
