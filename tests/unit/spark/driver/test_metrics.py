@@ -75,6 +75,7 @@ def test_counts_add_up_held_rows_are_the_latest_and_a_repeated_batch_counts_once
     metrics = RunMetrics()
     assert metrics.report(["A"], {}) == {
         "streams": {"A": {"rows": 0, "late": 0, "ahead": 0}},
+        "batch": {"number": -1, "rows": {"A": 0}, "late": {"A": 0}, "results": {}},
         "results": {}, "queries": {}, "unsent": 0, "rows_held": 0, "bytes_held": 0, "workers": [],
         "rebuilds": {"partitions": 0, "rows": 0, "seconds": 0.0, "partition_seconds": 0.0},
         "watermark": None, "newest": None,
@@ -92,8 +93,15 @@ def test_counts_add_up_held_rows_are_the_latest_and_a_repeated_batch_counts_once
         ]
         reported = [json.loads(one.to_blob()) for one in stats]
         metrics.add(batch, reported, {"q": rows}, {"A": 1})
+    assert metrics.report(["A"], {"q": "Q"})["batch"] == {
+        "number": 6,
+        "rows": {"A": 8},
+        "late": {"A": 1},
+        "results": {"Q": 4},
+    }
     metrics.add(7, [], {}, {})
     assert metrics.report(["A"], {"q": "Q"}) == {
+        "batch": {"number": 7, "rows": {"A": 0}, "late": {"A": 0}, "results": {"Q": 0}},
         "streams": {"A": {"rows": 14, "late": 2, "ahead": 0}},
         "results": {"Q": 7},
         "queries": {
