@@ -81,7 +81,7 @@ def run_muntin(spark: SparkSession, data: Path, windows: Sequence[float], per_tr
             {window: sum(sink.batches.values()) for window, sink in sinks.items()},
             told["muntin"]["rows_held"],
             told["muntin"]["bytes_held"],
-            folder_bytes(folder / "checkpoint" / "spark" / "state"),
+            folder_bytes(folder / "checkpoint" / "muntin" / "state"),
         )
 
 

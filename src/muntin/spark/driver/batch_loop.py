@@ -17,6 +17,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -42,10 +43,13 @@ from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import Address
 from muntin.spark.partition.task import OUTPUT, STATE, PartitionTask
 
+_JOB = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+"""The local properties of Spark that name a job."""
 
-def job_tag(run: str) -> str:
-    """Return the tag of all jobs of a run in Spark."""
-    return f"muntin-{run}"
+
+def control_jobs(run: str) -> str:
+    """Return the name of the group of the jobs that bring controls without rows."""
+    return f"muntin-controls-{run}"
 
 
 class BatchLoop:
@@ -143,7 +147,14 @@ class BatchLoop:
         controls = self._controls.plan(self._next(), has_rows=False)
         partitions = self._state.current().partitions
         nothing = session.range(0, partitions, 1, partitions).where("id < 0")
-        self._run(nothing, controls, None)
+        context = session.sparkContext
+        before: dict[str, Any] = {name: context.getLocalProperty(name) for name in (*_JOB, BATCH)}
+        context.setJobGroup(control_jobs(self._state.run), "", interruptOnCancel=False)
+        try:
+            self._run(nothing, controls, None)
+        finally:  # the thread may be the user's
+            for name, value in before.items():
+                context.setLocalProperty(name, value)
 
     # -- one batch -------------------------------------------------------------------------------
 
@@ -192,7 +203,6 @@ class BatchLoop:
     def _name_jobs(self, session: SparkSession, batch: int) -> None:
         """Tell packing tasks the number of the batch, and users of Spark's pages the queries."""
         context = session.sparkContext
-        context.addJobTag(job_tag(self._state.run))
         context.setLocalProperty(BATCH, str(batch))
         names = ", ".join(
             registered.query.name for registered in list(self._registry.queries.values())

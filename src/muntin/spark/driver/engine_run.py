@@ -26,7 +26,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from muntin.errors import CatalogError, RunError
 from muntin.kernels.jit import prepare, prepare_part
-from muntin.spark.driver.batch_loop import job_tag
+from muntin.spark.driver.batch_loop import control_jobs
 from muntin.spark.driver.change_queue import POLL
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.heartbeat import ControlRunner, Heartbeat
@@ -119,13 +119,20 @@ class EngineRun:
     def _start_threads(self) -> None:
         """Start what makes batches without rows."""
         controls = self._parts.controls
-        self._runner = ControlRunner(controls, self._run_controls, self._fail)
+        self._runner = ControlRunner(controls, self._run_controls_when_idle, self._fail)
         if self._options.delay is not None:
             self._heartbeat = Heartbeat(
                 controls.send_moment,
                 self._options.delay,
                 lambda: self._parts.writer.metrics.due,
             )
+
+    def _run_controls_when_idle(self) -> bool:
+        """Run a batch for the controls that wait, once no rows wait that could take them along."""
+        streaming = self.state.streaming
+        assert streaming is not None, "it was started"
+        streaming.processAllAvailable()
+        return self._run_controls()
 
     def _run_controls(self) -> bool:
         """Run a batch for the controls that wait, if any does; return whether none waits now."""
@@ -139,26 +146,27 @@ class EngineRun:
         streaming, listener = self.state.streaming, self._listener
         if streaming is None or listener is None:
             return
-        listener.report_controls(
-            {
-                "id": str(streaming.id),
-                "runId": str(streaming.runId),
-                "name": streaming.name,
-                "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                "batchId": self._checkpoint.manifests.state.batch,
-                "numInputRows": 0,
-                "durationMs": {"triggerExecution": round(seconds * 1000)},
-                "sources": [],
-                "muntin": self._parts.reports.counts(),
-            }
-        )
+        progress = self.state.controls_progress = {
+            "id": str(streaming.id),
+            "runId": str(streaming.runId),
+            "name": streaming.name,
+            "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "batchId": self._checkpoint.manifests.state.batch,
+            "numInputRows": 0,
+            "durationMs": {"triggerExecution": round(seconds * 1000)},
+            "sources": [],
+            "muntin": self._parts.reports.counts(),
+        }
+        listener.report_controls(progress)
 
     def _fail(self, error: Exception) -> None:
         """End the run because a batch without rows has failed."""
-        self._failure = error if isinstance(error, RunError) else self._failed(str(error))
-        _log.error("the run ends: %s", self._failure)
         streaming = self.state.streaming
         assert streaming is not None, "it was started"
+        if not streaming.isActive:
+            return  # it has ended by itself, and its own error says why
+        self._failure = error if isinstance(error, RunError) else self._failed(str(error))
+        _log.error("the run ends: %s", self._failure)
         end_query(self._spark, streaming, _END)
 
     def _check_startable(self) -> None:
@@ -205,7 +213,7 @@ class EngineRun:
             if live
             else writer.trigger(availableNow=True)
         )
-        state.streaming = self._listened(writer)
+        state.streaming = self._listened(writer, live=live)
         state.live = live
 
     def _write(self, packed: DataFrame, batch: int) -> None:
@@ -227,7 +235,7 @@ class EngineRun:
             self._receiver = None
             self._parts.subscriptions.end()
 
-    def _listened(self, writer: DataStreamWriter) -> StreamingQuery:
+    def _listened(self, writer: DataStreamWriter, *, live: bool) -> StreamingQuery:
         """Start the streaming query with a listener that is removed when it ends."""
         registered = self._parts.registry.queries.values()
         queries = ", ".join(query.query.name for query in registered) or "none"
@@ -239,7 +247,7 @@ class EngineRun:
         )
         name = f"muntin-{uuid.uuid4().hex[:12]}"
         run = ObservedRun(name, about, self._parts.reports.counts_after, self._reason)
-        self._listener = RunListener(self._spark, run, self._options.on_progress)
+        self._listener = RunListener(self._spark, run, self._options.on_progress, live=live)
         self._listener.attach()
         try:
             with polling_less(self._spark):
@@ -259,12 +267,15 @@ class EngineRun:
         done = False
         try:
             streaming.awaitTermination()
+            self._await_listener()
             self._run_controls()
             done = True
         except StreamingQueryException as error:
             raise self._explained(error) from error
         finally:
             self._await_listener()
+            if self._listener is not None:
+                self._listener.finish()
             if not (done and more):
                 self.release()
             self._parts.subscriptions.drain(PATIENCE)
@@ -332,20 +343,16 @@ class EngineRun:
             self._heartbeat = None
         if self.state.streaming is None:
             return True
-        if not self._end_runner(seconds):
-            return False
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.end()
+            self._spark.sparkContext.cancelJobGroup(control_jobs(self.state.run))
         if not end_query(self._spark, self.state.streaming, seconds):
+            return False
+        if runner is not None and not runner.join(seconds):
             return False
         self._await_listener()
         return True
-
-    def _end_runner(self, seconds: float) -> bool:
-        """End the runner of controls, and its batch; return whether it ended in time."""
-        runner, self._runner = self._runner, None
-        if runner is None or runner.stop(0.0):
-            return True
-        self._spark.sparkContext.cancelJobsWithTag(job_tag(self.state.run))
-        return runner.stop(seconds)
 
     def _abandoned(self) -> RunError:
         """Give up waiting for a streaming query; the checkpoint stays locked until it ends."""

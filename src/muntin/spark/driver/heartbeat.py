@@ -81,8 +81,11 @@ class ControlRunner:
                     self._failed(error)
                 return
 
-    def stop(self, timeout: float) -> bool:
-        """Run nothing more; return whether a batch that was running has ended in time."""
+    def end(self) -> None:
+        """Run nothing more after the batch that runs."""
         self._stopped = True
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the batch that runs; return whether it has ended in time."""
         self._thread.join(timeout)
         return not self._thread.is_alive()

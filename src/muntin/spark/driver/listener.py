@@ -53,11 +53,18 @@ class RunListener(StreamingQueryListener):
     """Listens to one start of an engine, from :meth:`attach` until its streaming query ends."""
 
     def __init__(
-        self, session: SparkSession, run: ObservedRun, on_progress: OnProgress | None = None
+        self,
+        session: SparkSession,
+        run: ObservedRun,
+        on_progress: OnProgress | None = None,
+        *,
+        live: bool = True,
     ) -> None:
         self._session = session
         self._run: ObservedRun | None = run
         self._on_progress = on_progress
+        self._live = live
+        self._error: str | None = None
         self._run_id: UUID | None = None
         self._batch: int | None = None
         self._ended = threading.Event()
@@ -137,11 +144,23 @@ class RunListener(StreamingQueryListener):
         """Log how the run ended and stop listening."""
         if self._run is None or event.runId != self._run_id:
             return
+        self._error = event.exception
+        if self._live:
+            self.finish()
+        self._ended.set()
+
+    def finish(self) -> None:
+        """Log how the run ended, and stop listening.
+
+        A run over the available input may have a last batch after its streaming query.
+        """
+        if self._run is None:
+            return
         after = "before its first batch" if self._batch is None else f"after batch {self._batch}"
-        if event.exception is None:
+        if self._error is None:
             _log.info("ended %s", after)
         else:
-            _log.error("failed %s: %s", after, self._run.reason(event.exception))
+            _log.error("failed %s: %s", after, self._run.reason(self._error))
         self.detach()
 
 

@@ -88,10 +88,11 @@ class QueryReports:
         last = None if streaming is None else streaming._jsq.lastProgress()  # noqa: SLF001
         if last is None:
             return None
-        report: dict[str, Any] = json.loads(last.json())
-        report["muntin"] = self.counts()
-        report["batchId"] = report["muntin"]["batch"]["number"]
-        return report
+        counts, controls = self.counts(), self._state.controls_progress
+        number = counts["batch"]["number"]
+        if controls is not None and controls["batchId"] == number:
+            return {**controls, "muntin": counts}
+        return {**json.loads(last.json()), "batchId": number, "muntin": counts}
 
     def stats(self, name: str) -> dict[str, Any]:
         """Return the counts of one query."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -22,6 +23,8 @@ class RunState:
     deployment: Deployment | None = None
     live: bool = False
     stopping: bool = False
+    controls_progress: dict[str, Any] | None = None
+    """The progress of the last batch without rows, of which Spark knows nothing."""
     dropped: set[str] = field(default_factory=set)
     """Queries dropped since the last run: declared again under their name, they start again."""
 

@@ -59,7 +59,8 @@ def test_an_urgent_control_is_run_again_until_it_is_taken(tmp_path: Path) -> Non
     controls.send_moment(1)
     wait_until(lambda: len(ran) == 3)
     assert ran == [False, False, True]
-    assert runner.stop(10)
+    runner.end()
+    assert runner.join(10)
 
 
 def test_a_batch_that_fails_is_reported_once_and_ends_the_runner(tmp_path: Path) -> None:
@@ -72,7 +73,8 @@ def test_a_batch_that_fails_is_reported_once_and_ends_the_runner(tmp_path: Path)
 
     runner = ControlRunner(controls, run, failed.append)
     wait_until(lambda: bool(failed))
-    assert runner.stop(10)
+    runner.end()
+    assert runner.join(10)
     assert [str(error) for error in failed] == ["it fails"]
 
 
@@ -87,6 +89,7 @@ def test_a_runner_that_is_busy_is_not_waited_for_without_end(tmp_path: Path) -> 
     controls.send_moment(1)
     runner = ControlRunner(controls, run, lambda _: None)
     assert busy.wait(10)
-    assert not runner.stop(0.05)
+    runner.end()
+    assert not runner.join(0.05)
     done.set()
-    assert runner.stop(10)
+    assert runner.join(10)
