@@ -9,6 +9,7 @@ batch whose rows disagree, so a task that read an old deployment cannot mix part
 from __future__ import annotations
 
 import atexit
+import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from typing import TypeAlias
@@ -17,33 +18,24 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from muntin.model.catalog import Stream
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.deployment_file import DeploymentFile, LoadedDeployment
 from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.task import NO_TIME, PACKED, freeze
+from muntin.spark.partition.task import NO_TIME, PACKED, About, freeze
 from muntin.spark.sources import SparkSource, decode_file
 from muntin.state.advance_limit import pack_segments
-
-_PACKED = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("stream", pa.string()),
-        ("partitioning", pa.int32()),
-        ("task", pa.int32()),
-        ("epoch", pa.int32()),
-        ("newest", pa.int64()),
-        ("blob", pa.binary()),
-    ]
-)
 
 BATCH = "muntin.batch"
 """The local property of Spark's jobs that has the number of the batch."""
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
-PackedRow: TypeAlias = tuple[int, str, int, int, int, memoryview | bytes]
-"""Partition, stream, partitioning, task, newest time and blob."""
+PackedRow: TypeAlias = tuple[int, About, memoryview | bytes]
+"""Partition, what the blob is, and the blob."""
+
+_PACKED = from_arrow_schema(PACKED)
 
 _packers: WeakKeyDictionary[LoadedDeployment, dict[tuple[str, int], Packer]] = WeakKeyDictionary()
 """Packers by stream and epoch; they live as long as their version of the deployment."""
@@ -58,12 +50,11 @@ def _packer(loaded: LoadedDeployment, stream: str, epoch: int) -> Packer:
     return found[stream, epoch]
 
 
-def _record(epoch: int, rows: list[PackedRow]) -> pa.RecordBatch:
-    columns = zip(*[(*row[:4], epoch, *row[4:]) for row in rows], strict=True)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, kind) for column, kind in zip(columns, _PACKED.types, strict=True)],
-        schema=_PACKED,
-    )
+def _record(rows: list[PackedRow]) -> pa.RecordBatch:
+    partitions, abouts, blobs = zip(*rows, strict=True)
+    columns = (partitions, [json.dumps(about) for about in abouts], blobs)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, PACKED.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=PACKED)
 
 
 def row_packer(
@@ -91,12 +82,13 @@ def row_packer(
         segments = packer.segments(table)
         newest = segments[-1][1] if segments else NO_TIME
         rows: list[PackedRow] = [
-            (partition, stream.name, -1, task, newest, pack_segments(segments))
+            (partition, About(stream.name, -1, task, epoch, newest), pack_segments(segments))
             for partition in range(partitions)
         ]
         for partition, part in packer.pack(table, task):
-            rows.append((partition, stream.name, part.partitioning, task, NO_TIME, part.blob))
-        yield _record(epoch, rows)
+            about = About(stream.name, part.partitioning, task, epoch)
+            rows.append((partition, about, part.blob))
+        yield _record(rows)
         freeze()
 
     return pack
@@ -126,5 +118,5 @@ def build(
     for stream in deployment.streams:
         source = sources[stream.name]
         pack = row_packer(tasks, stream, deployment.partitions, files=source.files)
-        packed.append(source.frame.mapInArrow(pack, PACKED))
+        packed.append(source.frame.mapInArrow(pack, _PACKED))
     return reduce(DataFrame.unionAll, packed)

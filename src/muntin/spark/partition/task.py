@@ -8,14 +8,17 @@ partition's durable state, which counts once the driver has put it into a manife
 from __future__ import annotations
 
 import gc
+import json
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from muntin.errors import RunError
 from muntin.runtime.codec import encode
@@ -33,7 +36,6 @@ from muntin.spark.partition.wire import Answer, Order, digest_of
 from muntin.spark.storage import LocalStorage
 from muntin.state.advance_limit import Segment, merge_segments, unpack_segments
 
-OUTPUT = "kind string, name string, rows long, blob binary, file string"
 _OUTPUT = pa.schema(
     [
         ("kind", pa.string()),
@@ -43,13 +45,28 @@ _OUTPUT = pa.schema(
         ("file", pa.string()),
     ]
 )
-PACKED = (
-    "partition int, stream string, partitioning int, task int, epoch int, newest long, blob binary"
-)
+OUTPUT = from_arrow_schema(_OUTPUT)
+"""The columns of outputs; as a type, because Spark would parse a text again in every batch."""
+
+PACKED = pa.schema([("partition", pa.int32()), ("about", pa.string()), ("blob", pa.binary())])
+"""Packed rows: ``about`` is :class:`About` as JSON. Every column costs some of a batch's time."""
+NO_TIME = -(2**63)
+
 STATE = "state"
 """The kind of output that carries a :class:`muntin.spark.partition.manifests.PartitionChange`."""
 
-NO_TIME = -(2**63)
+
+class About(NamedTuple):
+    """What a packed blob is: rows under a partitioning, or the segments of the times of all rows.
+
+    ``newest`` is the newest time of the segments, or :data:`NO_TIME`.
+    """
+
+    stream: str
+    partitioning: int
+    task: int
+    epoch: int
+    newest: int = NO_TIME
 
 
 @cache
@@ -149,24 +166,22 @@ class PartitionTask:
         segments: dict[str, list[Segment]] = {}
         parts = []
         for columns in received:
-            values = [
-                columns.column(name).to_pylist()
-                for name in ("stream", "partitioning", "task", "epoch", "newest")
-            ]
             blobs = (memoryview(blob.as_buffer()) for blob in columns.column("blob"))
-            for stream, partitioning, task, known, time, blob in zip(*values, blobs, strict=True):
-                if known != epoch:
+            for text, blob in zip(columns.column("about").to_pylist(), blobs, strict=True):
+                about = About(*json.loads(text))
+                stream = about.stream
+                if about.epoch != epoch:
                     raise RunError(
-                        f"a task of batch {batch} has {known} changes of the deployment, "
+                        f"a task of batch {batch} has {about.epoch} changes of the deployment, "
                         f"another has {epoch}",
                         hint="The checkpoint's file system shows old content: "
                         "mount it without caching of attributes",
                     )
-                if time != NO_TIME:
-                    newest[stream] = max(newest.get(stream, NO_TIME), time)
+                if about.newest != NO_TIME:
+                    newest[stream] = max(newest.get(stream, NO_TIME), about.newest)
                     segments.setdefault(stream, []).extend(unpack_segments(bytes(blob)))
-                if partitioning >= 0 or partitioning == TIMELESS:
-                    parts.append(Part(partitioning, stream, task, blob))
+                if about.partitioning >= 0 or about.partitioning == TIMELESS:
+                    parts.append(Part(about.partitioning, stream, about.task, blob))
         merged = {
             stream: tuple(merge_segments(found, deployment.max_advance))
             for stream, found in segments.items()
