@@ -15,36 +15,29 @@ import uuid
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import ceil
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from muntin.errors import CatalogError, RunError
 from muntin.kernels.jit import prepare, prepare_part
-from muntin.spark.driver.batch_loop import control_jobs
 from muntin.spark.driver.change_queue import POLL
+from muntin.spark.driver.control_batches import ControlBatches
 from muntin.spark.driver.engine_parts import EngineParts
-from muntin.spark.driver.heartbeat import ControlRunner, Heartbeat
 from muntin.spark.driver.listener import PATIENCE, ObservedRun, OnProgress, RunListener
 from muntin.spark.driver.resume import resume
+from muntin.spark.driver.run_failures import RunFailures
 from muntin.spark.driver.shutdown import after_query, end_query, end_state_servers, wait_for
 from muntin.spark.driver.streaming_query import build
 from muntin.spark.exchange.deployment import Deployment
-from muntin.spark.failures import fact_of
 from muntin.spark.partition.push_channel import Address, PushReceiver
-from muntin.spark.partition.state_client import LOST
-from muntin.spark.session import driver_host, java_log, polling_less
+from muntin.spark.session import driver_host, polling_less
 from muntin.spark.sources import SparkSource, check_repeatable
 
 _log = logging.getLogger("muntin.spark")
-
-_END = 60.0
-"""Seconds in which Spark has to end a run that has failed."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +75,8 @@ class EngineRun:
         self._options = options
         self._parts = parts
         self._checkpoint = parts.checkpoint
-        self._heartbeat: Heartbeat | None = None
-        self._runner: ControlRunner | None = None
-        self._failure: RunError | None = None
-        """Why a batch without rows ended the run."""
+        self._failures = RunFailures(parts.writer, parts.checkpoint)
+        self._controls = ControlBatches(spark, parts, self._failures)
         self._listener: RunListener | None = None
         self._receiver: PushReceiver | None = None
         self.stuck: threading.Thread | None = None
@@ -101,7 +92,7 @@ class EngineRun:
         with self.lock:
             self._check_startable()
             self.state.stopping = False
-            self._failure = None
+            self._controls.failure = None
             self._prepare(live=live)
             registry = self._parts.registry
             declared = registry.deployment(self._options.partitions)
@@ -114,60 +105,7 @@ class EngineRun:
                 self._checkpoint.release()
                 raise
             if live:
-                self._start_threads()
-
-    def _start_threads(self) -> None:
-        """Start what makes batches without rows."""
-        controls = self._parts.controls
-        self._runner = ControlRunner(controls, self._run_controls_when_idle, self._fail)
-        if self._options.delay is not None:
-            self._heartbeat = Heartbeat(
-                controls.send_moment,
-                self._options.delay,
-                lambda: self._parts.writer.metrics.due,
-            )
-
-    def _run_controls_when_idle(self) -> bool:
-        """Run a batch for the controls that wait, once no rows wait that could take them along."""
-        streaming = self.state.streaming
-        assert streaming is not None, "it was started"
-        streaming.processAllAvailable()
-        return self._run_controls()
-
-    def _run_controls(self) -> bool:
-        """Run a batch for the controls that wait, if any does; return whether none waits now."""
-        try:
-            return self._parts.batches.write_controls(self._spark)
-        except (Py4JError, PySparkException, RunError) as error:
-            raise self._parts.writer.failure or self._failed(str(error)) from error
-
-    def _report_controls(self, seconds: float) -> None:
-        """Report a batch without rows in the form of Spark's progress."""
-        streaming, listener = self.state.streaming, self._listener
-        if streaming is None or listener is None:
-            return
-        progress = self.state.controls_progress = {
-            "id": str(streaming.id),
-            "runId": str(streaming.runId),
-            "name": streaming.name,
-            "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "batchId": self._checkpoint.manifests.state.batch,
-            "numInputRows": 0,
-            "durationMs": {"triggerExecution": round(seconds * 1000)},
-            "sources": [],
-            "muntin": self._parts.reports.counts(),
-        }
-        listener.report_controls(progress)
-
-    def _fail(self, error: Exception) -> None:
-        """End the run because a batch without rows has failed."""
-        streaming = self.state.streaming
-        assert streaming is not None, "it was started"
-        if not streaming.isActive:
-            return  # it has ended by itself, and its own error says why
-        self._failure = error if isinstance(error, RunError) else self._failed(str(error))
-        _log.error("the run ends: %s", self._failure)
-        end_query(self._spark, streaming, _END)
+                self._controls.start(self._options.delay)
 
     def _check_startable(self) -> None:
         if self.state.is_active:
@@ -198,7 +136,7 @@ class EngineRun:
         parts, state = self._parts, self.state
         state.run, state.deployment = resume(parts, declared, may_replace=self._options.may_replace)
         self._checkpoint.logs.check_inputs()
-        parts.batches.begin(state.deployment, self._open_reception(), self._report_controls)
+        parts.batches.begin(state.deployment, self._open_reception(), self._controls.report)
         parts.registry.sinks.forget_others(
             registered.sink for registered in parts.registry.queries.values()
         )
@@ -246,8 +184,9 @@ class EngineRun:
             f"from batch {self._checkpoint.last_batch() + 1}"
         )
         name = f"muntin-{uuid.uuid4().hex[:12]}"
-        run = ObservedRun(name, about, self._parts.reports.counts_after, self._reason)
+        run = ObservedRun(name, about, self._parts.reports.counts_after, self._failures.reason)
         self._listener = RunListener(self._spark, run, self._options.on_progress, live=live)
+        self._controls.listener = self._listener
         self._listener.attach()
         try:
             with polling_less(self._spark):
@@ -268,7 +207,7 @@ class EngineRun:
         try:
             streaming.awaitTermination()
             self._await_listener()
-            self._run_controls()
+            self._controls.run()
             done = True
         except StreamingQueryException as error:
             raise self._explained(error) from error
@@ -287,7 +226,7 @@ class EngineRun:
 
         def process() -> None:
             streaming.processAllAvailable()
-            self._run_controls()
+            self._controls.run()
 
         try:
             wait_for(process, timeout, "processing the available input")
@@ -307,9 +246,9 @@ class EngineRun:
             )
         except StreamingQueryException as error:
             raise self._explained(error) from error
-        if done is not False and self._failure is not None:
+        if done is not False and self._controls.failure is not None:
             self.release()
-            raise self._failure
+            raise self._controls.failure
         return bool(done) if done is not None else True
 
     def _await_listener(self) -> None:
@@ -338,18 +277,12 @@ class EngineRun:
     def _halt(self, seconds: float) -> bool:
         """End the streaming query, if one runs; return whether it ended within ``seconds``."""
         self.state.stopping = True
-        if self._heartbeat is not None:
-            self._heartbeat.stop(min(seconds, PATIENCE))
-            self._heartbeat = None
+        self._controls.end(min(seconds, PATIENCE))
         if self.state.streaming is None:
             return True
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            runner.end()
-            self._spark.sparkContext.cancelJobGroup(control_jobs(self.state.run))
         if not end_query(self._spark, self.state.streaming, seconds):
             return False
-        if runner is not None and not runner.join(seconds):
+        if not self._controls.join(seconds):
             return False
         self._await_listener()
         return True
@@ -381,35 +314,15 @@ class EngineRun:
 
     def failure(self) -> RunError | None:
         """Return the error that ended the last run; None if it runs, was stopped or never began."""
-        if self._failure is not None:
-            return self._failure
+        if self._controls.failure is not None:
+            return self._controls.failure
         streaming = self.state.streaming
         error = None if streaming is None or streaming.isActive else streaming.exception()
         if error is None:
             return None
-        return self._parts.writer.failure or self._failed(str(error))
+        return self._failures.explained(str(error))
 
     def _explained(self, error: StreamingQueryException) -> RunError:
         """Release everything and return the error without Java's part of it."""
         self.release()
-        if self._parts.writer.failure is not None:
-            return self._parts.writer.failure
-        return self._failed(str(error))
-
-    def _failed(self, text: str) -> RunError:
-        """Return the error for a failure that Java describes in a text."""
-        keep, fact, folder = java_log.keep(), self._reason(text), self._checkpoint.folder
-        if f"Checksum error: file:{folder}" in text or LOST in fact:
-            return RunError(
-                f"the checkpoint {folder} is damaged: {fact}",
-                hint=f"Restore the entire folder from a copy, or begin a new checkpoint{keep}",
-            )
-        return RunError(
-            f"the run failed: {fact}",
-            hint=f"Nothing is lost: repair it and start again from the checkpoint{keep}",
-        )
-
-    def _reason(self, text: str) -> str:
-        """Return the cause in Java's text of a failure."""
-        failure = self._parts.writer.failure
-        return fact_of(text) if failure is None else failure.fact
+        return self._failures.explained(str(error))
