@@ -147,6 +147,19 @@ def _spark(rows: Sequence[Row]) -> list[Plot]:
     return [Plot("spark", "One window join on Spark", "", "rows per second", series, "bar")]
 
 
+def _spark_batches(rows: Sequence[Row]) -> list[Plot]:
+    series: dict[str, Points] = {
+        str(system): [
+            (f"{row['rows per stream and batch']:,}", row["milliseconds"])
+            for row in rows
+            if row["system"] == system
+        ]
+        for system in dict.fromkeys(row["system"] for row in rows)
+    }
+    axis = "rows of each stream per micro-batch"
+    return [Plot("spark-batches", "A micro-batch on Spark", axis, "milliseconds", series, "bar")]
+
+
 def _state(rows: Sequence[Row]) -> list[Plot]:
     batches = [
         {**row, "windows": str(row["measured"]).partition(", ")[2]}
@@ -185,6 +198,7 @@ _FROM_ROWS: Mapping[str, Callable[[Sequence[Row]], list[Plot]]] = {
     "choice": _choice,
     "groups": _groups,
     "spark": _spark,
+    "spark-batches": _spark_batches,
     "state": _state,
     "spark-aggregate": _aggregate,
 }
