@@ -184,8 +184,14 @@ class EngineRun:
             f"from batch {self._checkpoint.last_batch() + 1}"
         )
         name = f"muntin-{uuid.uuid4().hex[:12]}"
-        run = ObservedRun(name, about, self._parts.reports.counts_after, self._failures.reason)
-        self._listener = RunListener(self._spark, run, self._options.on_progress, live=live)
+        run = ObservedRun(
+            name,
+            about,
+            self._parts.reports.counts_after,
+            self._failures.reason,
+            lambda: not live or self.state.stopping,
+        )
+        self._listener = RunListener(self._spark, run, self._options.on_progress)
         self._controls.listener = self._listener
         self._listener.attach()
         try:
@@ -203,18 +209,17 @@ class EngineRun:
             self.start(live=False)
             streaming = self.state.streaming
         assert streaming is not None, "it was started"
+        assert self._listener is not None, "it was started"
         done = False
         try:
             streaming.awaitTermination()
-            self._await_listener()
+            self._listener.wait()
             self._controls.run()
             done = True
         except StreamingQueryException as error:
             raise self._explained(error) from error
         finally:
-            self._await_listener()
-            if self._listener is not None:
-                self._listener.finish()
+            self._finish_listening()
             if not (done and more):
                 self.release()
             self._parts.subscriptions.drain(PATIENCE)
@@ -251,10 +256,10 @@ class EngineRun:
             raise self._controls.failure
         return bool(done) if done is not None else True
 
-    def _await_listener(self) -> None:
-        """Wait until the listener has reported all batches of a streaming query that has ended."""
+    def _finish_listening(self) -> None:
+        """Wait until all batches are reported and log how the run ended; no batch runs any more."""
         if self._listener is not None:
-            self._listener.wait()
+            self._listener.finish()
 
     # -- stop ------------------------------------------------------------------------------------
 
@@ -284,7 +289,7 @@ class EngineRun:
             return False
         if not self._controls.join(seconds):
             return False
-        self._await_listener()
+        self._finish_listening()
         return True
 
     def _abandoned(self) -> RunError:
@@ -293,7 +298,7 @@ class EngineRun:
         assert streaming is not None, "it did not end"
         end_state_servers(self.state.run, self._options.partitions, 1.0)
         self._close_reception()
-        self.stuck = after_query(streaming, self._checkpoint.release)
+        self.stuck = after_query(streaming, self._end_late)
         cause = at_work and f"{at_work} has not returned"
         error = RunError(
             f"the engine did not stop in time: {cause or 'Spark has not ended the current batch'}",
@@ -302,6 +307,11 @@ class EngineRun:
         )
         _log.warning("%s", error)
         return error
+
+    def _end_late(self) -> None:
+        """End a run whose streaming query did not stop in time."""
+        self._finish_listening()
+        self._checkpoint.release()
 
     def release(self, seconds: float = PATIENCE) -> None:
         """End the state servers and release the checkpoint."""

@@ -47,6 +47,8 @@ class ObservedRun:
     """Returns our counts after a batch, the part of progress under ``muntin``."""
     reason: Callable[[str], str]
     """Returns the cause in Java's text of a failure."""
+    is_finished_by_engine: Callable[[], bool] = lambda: False
+    """Returns whether the engine calls :meth:`RunListener.finish` after the streaming query."""
 
 
 class RunListener(StreamingQueryListener):
@@ -57,13 +59,10 @@ class RunListener(StreamingQueryListener):
         session: SparkSession,
         run: ObservedRun,
         on_progress: OnProgress | None = None,
-        *,
-        live: bool = True,
     ) -> None:
         self._session = session
         self._run: ObservedRun | None = run
         self._on_progress = on_progress
-        self._live = live
         self._error: str | None = None
         self._run_id: UUID | None = None
         self._batch: int | None = None
@@ -145,15 +144,20 @@ class RunListener(StreamingQueryListener):
         if self._run is None or event.runId != self._run_id:
             return
         self._error = event.exception
-        if self._live:
-            self.finish()
+        if not self._run.is_finished_by_engine():
+            self._close()
         self._ended.set()
 
     def finish(self) -> None:
-        """Log how the run ended, and stop listening.
+        """Wait for the events of a streaming query that has ended; log its end, stop listening.
 
-        A run over the available input may have a last batch after its streaming query.
+        A batch without rows may end after the streaming query, so an engine that stops calls this
+        itself, when no batch runs any more.
         """
+        self.wait()
+        self._close()
+
+    def _close(self) -> None:
         if self._run is None:
             return
         after = "before its first batch" if self._batch is None else f"after batch {self._batch}"
