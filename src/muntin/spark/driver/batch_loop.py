@@ -179,6 +179,8 @@ class BatchLoop:
             decode(bytes(row["blob"]), STATE, PartitionChange, "the state of a partition")
             for row in found.get((STATE, ""), ())
         ]
+        partitions = self._state.current().partitions
+        assert len(changes) in {0, partitions}, "a batch has work for all partitions or for none"
         self._checkpoint.manifests.commit(changes, spark)
         self._controls.complete(controls)
         self._changes.settle(settled_changes)
