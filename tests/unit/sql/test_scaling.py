@@ -69,7 +69,7 @@ def test_four_times_the_text_takes_at_most_about_four_times_as_long(kind: str) -
     small, large = (
         _best(
             lambda n=count: read_query(write(n), "q", catalogs[n]),  # type: ignore[misc]
-            3,
+            5,
         )
         for count in catalogs
     )
