@@ -7,10 +7,11 @@ LOCK_FLAGS ?=
 export MUNTIN_PROFILE ?= ci
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types layers pytest bench docs format lock clean
+.PHONY: help setup demo test check lint types layers pytest test-connectors bench docs format lock
+.PHONY: clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 setup: ## create .venv from requirements.lock; install Java if it is missing
 	@scripts/setup.sh
@@ -20,7 +21,7 @@ demo: setup ## run the demo on a local Spark: standing queries over two generate
 
 test: lint types layers pytest ## check everything (MUNTIN_PROFILE=fast|ci|deep, WORKERS=n)
 
-check: test ## run everything that CI runs
+check: test test-connectors ## run everything that CI runs
 
 lint: setup ## check rules and format with ruff
 	$(BIN)/ruff check
@@ -35,6 +36,10 @@ layers: setup ## check the direction of imports with import-linter
 pytest: setup ## run only the tests
 	@$(BIN)/python scripts/compile_kernels.py $(WORKERS)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+test-connectors: setup ## test against an S3 server on this machine; needs Maven, installed if missing
+	@scripts/connectors.sh
+	$(BIN)/pytest -m connectors tests/connectors
 
 bench: setup ## run all benchmarks into docs/results, up to two hours; resumes after an interruption
 	$(BIN)/python -m benchmarks all --resume
@@ -51,6 +56,6 @@ lock: ## write requirements.lock from pyproject.toml (LOCK_FLAGS=--upgrade for n
 	@scripts/lock.sh $(LOCK_FLAGS)
 
 clean: ## remove .venv and everything that tools left behind
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .connectors .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	rm -rf build dist site src/*.egg-info
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

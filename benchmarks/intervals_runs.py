@@ -8,9 +8,9 @@ from itertools import pairwise
 from statistics import median
 
 from benchmarks.workload import SECOND, Join, Run, Workload, check_digest, run_in_turn
-from muntin.planner.paper_costs.lazy_join import Work, general_lazy_work, origin_first
-from muntin.planner.paper_costs.multi_join import WindowStatistics
+from muntin.planner.lazy_orders import WindowStatistics, Work
 from muntin.testing.generators import multi_join_streams
+from muntin.testing.paper_costs.lazy_join import general_lazy_work, origin_first
 
 NAMES = ("S1", "S2", "S3", "S4")
 LENGTH = 100

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 
 from benchmarks.workload import SECOND, Join, Run, Workload, check_digest, run_in_turn
 from muntin.model.settings import Expiry
-from muntin.planner.paper_costs.multi_join import WindowStatistics
-from muntin.planner.paper_costs.pair_join import pair_work, stale_rows
+from muntin.planner.lazy_orders import WindowStatistics
 from muntin.testing.generators import uniform_stream
+from muntin.testing.paper_costs.pair_join import pair_work, stale_rows
 
 WINDOW = 30
 SECONDS = 60

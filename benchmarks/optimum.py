@@ -35,8 +35,9 @@ def optimum(
     limits = [min(resources / total, 2.0)]
     for h in shape.susceptible:
         row = [0.0] * shape.count
-        for child in shape.children[h]:
-            row[child] = -model.productivity[child] * scales[child] / scales[h]
+        for child, parent in enumerate(shape.parent):
+            if parent == h:
+                row[child] = -model.productivity[child] * scales[child] / scales[h]
         row[h] = 1.0
         rows.append(row)
         limits.append(0.0)

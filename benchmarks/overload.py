@@ -32,8 +32,9 @@ from benchmarks.overload_model import FACTORS, TABLE_3, run_models
 from benchmarks.overload_plans import run_plans
 from benchmarks.overload_workload import TREES
 from benchmarks.report import Claim, Figure, Progress, Report
-from muntin.adapt import PlanModel, TreeShape, allocate
-from muntin.adapt.shape import Nested
+from muntin.adapt.model import PlanModel
+from muntin.adapt.policies import allocate
+from muntin.testing.plan_models import Nested, tree_shape, with_freshness
 
 
 def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
@@ -130,9 +131,9 @@ def _overhead(scale: Scale, progress: Progress) -> Found:
     found = Found()
     slowest = 0.0
     for streams in (4, 5, 10):
-        shape = TreeShape.of(_left_deep(streams))
+        shape = tree_shape(_left_deep(streams))
         models = [
-            TABLE_3.draw(shape, random).with_freshness(factor=3.0) for _ in range(scale.analyses)
+            with_freshness(TABLE_3.draw(shape, random), factor=3.0) for _ in range(scale.analyses)
         ]
         row: dict[str, Figure] = {
             "part": "milliseconds of an analysis",

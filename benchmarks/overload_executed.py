@@ -16,7 +16,7 @@ from benchmarks.overload_run import Run, Setup, run
 from benchmarks.overload_workload import LAB_TREE, TREES, Chain, Lab
 from benchmarks.plots import Plot
 from benchmarks.report import Claim, Figure
-from muntin.adapt import POLICIES, allocate
+from muntin.adapt.policies import POLICIES, allocate
 
 _SELECTIVITIES = {
     "linear": ((0.01, 0.01, 0.05), (0.03, 0.03, 0.05), (0.03, 0.03, 0.1)),

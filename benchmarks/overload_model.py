@@ -23,10 +23,11 @@ from muntin.adapt.freshness import RefreshProblem
 from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import TreeShape
+from muntin.testing.plan_models import model_of_selectivities, tree_shape, with_freshness
 
 SHAPES: Mapping[str, TreeShape] = {
-    "linear": TreeShape.of((((0, 1), 2), 3)),
-    "bushy": TreeShape.of(((0, 1), (2, 3))),
+    "linear": tree_shape((((0, 1), 2), 3)),
+    "bushy": tree_shape(((0, 1), (2, 3))),
 }
 HEURISTICS = ("equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp")
 """The four that the paper compares with."""
@@ -48,7 +49,7 @@ class Ranges:
 
     def draw(self, shape: TreeShape, random: np.random.Generator) -> PlanModel:
         """Return a plan; states of intermediate results have independent sizes, as in the paper."""
-        return PlanModel.of_selectivities(
+        return model_of_selectivities(
             shape,
             random.uniform(*self.rates, shape.leaves).tolist(),
             random.uniform(*self.states, shape.count).tolist(),
@@ -97,7 +98,7 @@ def measure_curves(ranges: Ranges, shape: str, plans: int, factor: float) -> Cur
         name: [[] for _ in LEVELS] for name in (*POLICIES, _FRESH, _FREE)
     }
     for _ in range(plans):
-        model = ranges.draw(SHAPES[shape], random).with_freshness(factor=factor)
+        model = with_freshness(ranges.draw(SHAPES[shape], random), factor=factor)
         refresh = needed_refresh(model)
         for place, level in enumerate(LEVELS):
             resources = level * model.saturation.resources
@@ -136,7 +137,7 @@ def measure_freshness(ranges: Ranges, shape: str, plans: int) -> list[dict[str, 
         random = np.random.default_rng(12)
         shares, infeasible, tried = [], 0, 0
         for _ in range(plans):
-            model = ranges.draw(SHAPES[shape], random).with_freshness(factor=factor)
+            model = with_freshness(ranges.draw(SHAPES[shape], random), factor=factor)
             for level in LEVELS[:-1]:
                 tried += 1
                 resources = level * model.saturation.resources

@@ -24,6 +24,7 @@ from benchmarks.plots import Plot
 from benchmarks.report import Claim, Figure
 from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import allocate
+from muntin.testing.plan_models import model_of_selectivities, with_freshness
 
 _RATES, _STATES, _SELECTIVITIES = (30.0, 120.0), (20, 500), (0.01, 0.1)
 _POLICIES = ("jaqpot", *HEURISTICS)
@@ -60,7 +61,7 @@ class Drawn:
         )
         # The joins of a chain are AB, BC, CD; those of the bushy tree AB, CD and BC at the root.
         ordered = joins if shape == "linear" else [joins[0], joins[2], joins[1]]
-        model = PlanModel.of_selectivities(
+        model = model_of_selectivities(
             SHAPES[shape], rates.tolist(), [*states[:4], states[4], states[4]], ordered
         )
         return cls(load, states[4], model, filled)
@@ -81,7 +82,7 @@ def run_plans(
         drawn = Drawn.at_random(shape, random, number)
         setup = Setup(TREES[shape], freshness=factor, state_rows=drawn.state_rows)
         full = run(drawn.load, setup)
-        model = drawn.model.with_freshness(factor=factor)
+        model = with_freshness(drawn.model, factor=factor)
         for place, level in enumerate(levels):
             for policy in _POLICIES:
                 executed[policy][place].append(

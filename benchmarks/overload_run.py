@@ -12,7 +12,7 @@ import pyarrow as pa
 import muntin
 from benchmarks.overload_workload import SECOND, Chain, Lab
 from muntin.adapt.model import PlanModel
-from muntin.adapt.shape import Nested, TreeShape
+from muntin.testing.plan_models import Nested, tree_shape
 
 SHAPES: Mapping[str, Nested] = {
     "(((A, B), C), D)": (((0, 1), 2), 3),
@@ -84,7 +84,7 @@ class Run:
 
         Half joins that did not probe take their figures from ``fallback``.
         """
-        shape = TreeShape.of(SHAPES[self.setup.tree])
+        shape = tree_shape(SHAPES[self.setup.tree])
         part = self.seconds[begin:end]
         arrivals = np.sum([second.arrivals for second in part], axis=0) / len(part)
         probes = np.sum([second.probes for second in part], axis=0)

@@ -153,9 +153,8 @@ class Sharing:
             declared.add_stream(make_stream(name, _SCHEMA, "ts", 0))
         window = f"[RANGE {self.windows[-1]} SECONDS]"
         query = declared.read(f"SELECT A.k FROM A {window}, B {window} WHERE A.k = B.k", "q")
-        levels = Levels.of_two(
-            [(size * _SECOND, size * _SECOND) for size in self.windows], self.queries
-        )
+        sizes = tuple((size * _SECOND, size * _SECOND) for size in self.windows)
+        levels = Levels(sizes, tuple(self.queries), looks=(1, 0), weights=(1, 1))
         tools = Tools(Evaluator(Duck()), Workspace())
         join = SimulatedJoin(
             plan_join(query, declared.settings), ["A", "B"], {}, tools, Schedule(levels, scheduler)

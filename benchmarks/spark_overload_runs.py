@@ -29,6 +29,7 @@ from benchmarks.spark_overload_input import (
 )
 from benchmarks.spark_runs import PARTITIONS, use_own_store
 from muntin.spark.api import SparkEngine
+from muntin.spark.batch_results import BatchResults
 from muntin.spark.sinks import Sink
 
 
@@ -48,10 +49,11 @@ class WatchingSink(Sink):
     def __post_init__(self) -> None:
         self.made = np.zeros(self.seconds + 1, np.int64)
 
-    def write(self, results: pa.Table, batch: int) -> None:
+    def write(self, batch_results: BatchResults, batch: int) -> None:
         """Take a batch."""
-        if batch in self.done or not len(results):
+        if batch in self.done or not len(batch_results):
             return
+        results = batch_results.table()
         self.done.add(batch)
         moments = results.column("_ts").cast(pa.int64()).to_numpy()
         self.made += np.bincount(

@@ -14,7 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import count, lit
 from pyspark.sql.streaming.query import StreamingQuery
@@ -27,6 +26,7 @@ from benchmarks.spark_runs import (
     joined_by_spark,
 )
 from muntin.spark.api import SparkEngine
+from muntin.spark.batch_results import BatchResults
 from muntin.spark.sinks import Sink
 
 _COUNT = "results"
@@ -58,7 +58,7 @@ class CountingSink(Sink):
 
     batches: dict[int, int] = field(default_factory=dict)
 
-    def write(self, results: pa.Table, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         """Count."""
         self.batches[batch] = len(results)
 

@@ -6,7 +6,7 @@ streaming queries at once, each with its own read, watermark and interval condit
 session, with ``availableNow``, the same files per trigger, as many partitions as cores. Spark's own
 joins have the state store that is fastest for them (in Java's heap, see
 :mod:`benchmarks.spark_runs`) and write to ``noop``, where an observed metric counts the rows; the
-sinks of Muntin get the rows as Arrow tables in the driver and count them.
+partitions of Muntin write the rows as Arrow files, and its sinks add up their counts.
 
 Times are those of the wall clock, of micro-batches with full windows only: from the end of the
 batch that has filled the largest window to the end of the last batch with rows, where a batch ends

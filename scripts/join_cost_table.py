@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from muntin.planner.paper_costs.lazy_join import Work
+from muntin.planner.lazy_orders import Work
 from muntin.testing.join_cases import CountedCase, Group, groups
 from muntin.testing.join_counts import Counted
 

@@ -11,6 +11,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 from muntin.kernels import jit
+from muntin.testing.kernel_checks import checked
 
 _QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 settings.register_profile("fast", max_examples=20, deadline=None, suppress_health_check=_QUIET)
@@ -20,5 +21,5 @@ settings.register_profile(
 settings.register_profile("deep", max_examples=2_500, deadline=None, suppress_health_check=_QUIET)
 settings.load_profile(os.environ.get("MUNTIN_PROFILE", "fast"))
 
-jit.checking = True
+jit.guard = checked
 """A kernel that gets an argument of another type than it was compiled for is a bug: raise."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from benchmarks.peers.muntin_process import sql, summary
 from muntin.spark.api import SparkEngine
+from muntin.spark.batch_results import BatchResults
 from muntin.spark.session import local_session
 from muntin.spark.sinks import Sink
 
@@ -28,8 +28,8 @@ class _Summaries(Sink):
     job: Mapping[str, Any]
     batches: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def write(self, results: pa.Table, batch: int) -> None:
-        self.batches[batch] = summary(results, self.job)
+    def write(self, results: BatchResults, batch: int) -> None:
+        self.batches[batch] = summary(results.table(), self.job)
 
 
 def begin(_: Mapping[str, Any]) -> SparkSession:

@@ -24,7 +24,7 @@ from muntin.model.printable import make_logs_printable
 
 if TYPE_CHECKING:
     from muntin.engine.engine import Engine
-    from muntin.engine.standing_query import StandingQuery
+    from muntin.engine.query_registry import StandingQuery
 
 __all__ = [
     "CatalogError",
@@ -45,7 +45,7 @@ __version__ = "0.2.0"
 
 make_logs_printable()
 
-_LATER = {"Engine": "muntin.engine.engine", "StandingQuery": "muntin.engine.standing_query"}
+_LATER = {"Engine": "muntin.engine.engine", "StandingQuery": "muntin.engine.query_registry"}
 
 
 def __getattr__(name: str) -> object:

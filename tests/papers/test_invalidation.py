@@ -9,9 +9,9 @@ import pytest
 
 import muntin
 from muntin.model.settings import Expiry
-from muntin.planner.paper_costs.multi_join import WindowStatistics
-from muntin.planner.paper_costs.pair_join import PairCosts, pair_cost, pair_work, stale_rows
+from muntin.planner.lazy_orders import WindowStatistics
 from muntin.testing.generators import uniform_stream
+from muntin.testing.paper_costs.pair_join import PairCosts, pair_cost, pair_work, stale_rows
 
 STRATEGIES = ["probe", "probe_insert", "probe_all", "all"]
 KEYS = 100

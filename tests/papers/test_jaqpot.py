@@ -10,21 +10,28 @@ import pytest
 
 from muntin.adapt.cover import cover_states, refresh_rates
 from muntin.adapt.freshness import RefreshProblem, is_fresh, residence
-from muntin.adapt.knapsack import best_multiples, greedy_multiples
-from muntin.adapt.model import PlanModel, path_table
+from muntin.adapt.knapsack import best_multiples, greedy_multiples, path_table
+from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import allocate
-from muntin.adapt.shape import ROOT, Nested, TreeShape
+from muntin.adapt.shape import ROOT, TreeShape
+from muntin.testing.plan_models import (
+    Nested,
+    model_of_selectivities,
+    tree_shape,
+    unit_time_cost,
+    with_freshness,
+)
 
 A, B, C, AB = 0, 1, 2, 3
-ONE_JOIN = TreeShape.of((A, B))
-TWO_JOINS = TreeShape.of(((A, B), C))
+ONE_JOIN = tree_shape((A, B))
+TWO_JOINS = tree_shape(((A, B), C))
 
 FIGURE_2A = PlanModel(
     ONE_JOIN, rates=(500, 700), productivity=(0.005 * 500, 0.001 * 5000), own=(5000, 500)
 )
 # Figures 2.b and 10: selectivities 0.001 and 0.005, states of 5000, 500, 1000 and 200 rows, as the
 # numbers of Table 4 imply. The rate of C is not given; no number of the paper depends on it.
-FIGURE_2B = PlanModel.of_selectivities(
+FIGURE_2B = model_of_selectivities(
     TWO_JOINS, (500, 700, 600), (5000, 500, 1000, 200), (0.001, 0.005)
 )
 # Figure 4: 11 rows of A make 4 results, 11 of B make 5, 10 of C one; each intermediate result makes
@@ -47,9 +54,7 @@ def all_shapes(leaves: list[int]) -> Iterator[Nested]:
                 yield left, right
 
 
-EVERY_SHAPE = [
-    TreeShape.of(tree) for count in range(2, 9) for tree in all_shapes(list(range(count)))
-]
+EVERY_SHAPE = [tree_shape(tree) for count in range(2, 9) for tree in all_shapes(list(range(count)))]
 
 
 def form(tree: Nested) -> str:
@@ -60,7 +65,7 @@ def form(tree: Nested) -> str:
 def distinct_shapes(leaves: int) -> list[TreeShape]:
     """Return one tree of every shape."""
     return [
-        TreeShape.of(tree)
+        tree_shape(tree)
         for tree in {form(tree): tree for tree in all_shapes(list(range(leaves)))}.values()
     ]
 
@@ -181,8 +186,8 @@ def test_grepp_makes_as_much_as_the_best_heuristic_on_figure_2b() -> None:
 
 def test_unit_time_cost_has_probes_inserts_and_purges_of_each_side() -> None:
     costs = [(500.0, 1.0, 1.0), (5000.0, 1.0, 1.0)]
-    assert FIGURE_2A.unit_time_cost(costs) == (500 * 502, 700 * 5002)
-    assert FIGURE_2A.unit_time_cost(costs, (0, 300)) == (500 * 2, 300 * 5000 + 700 * 2)
+    assert unit_time_cost(FIGURE_2A, costs) == (500 * 502, 700 * 5002)
+    assert unit_time_cost(FIGURE_2A, costs, (0, 300)) == (500 * 2, 300 * 5000 + 700 * 2)
 
 
 @pytest.mark.parametrize("leaves", range(2, 9))
@@ -202,7 +207,7 @@ def test_lemma_2_every_shape_has_two_states_less_than_streams_that_can_grow_stal
 
 def test_lemma_1_sums_the_seconds_in_every_state_of_a_path() -> None:
     """Figure 5.a, stream C: phi >= S_C / lambda_c + S_CD / lambda'_cd + S_CDE / lambda'_cde."""
-    shape = TreeShape.of(((0, 1), ((2, 3), 4)))
+    shape = tree_shape(((0, 1), ((2, 3), 4)))
     model = PlanModel(shape, (10, 10, 20, 20, 50), (1,) * 8, (100, 100, 60, 60, 50, 30, 40, 90))
     ab, cd, cde = 5, 6, 7
     arrivals = (10, 10, 20, 20, 50, 3, 8, 30)
@@ -221,7 +226,8 @@ def test_lemma_1_holds_for_every_stream_and_shape_under_jaqpot(leaves: int, form
         rates = [20.0 + leaf for leaf in range(leaves)]
         model = PlanModel(
             shape, tuple(rates), tuple(0.7 + 0.1 * (h % 5) for h in range(shape.count)), tuple(own)
-        ).with_freshness(factor=6)
+        )
+        model = with_freshness(model, factor=6)
         task = RefreshProblem.of(model)
         assert task is not None
         shares = task.least_cost()
@@ -236,7 +242,7 @@ def test_lemma_1_holds_for_every_stream_and_shape_under_jaqpot(leaves: int, form
 
 
 def test_algorithm_1_adds_grepp_to_what_freshness_takes() -> None:
-    model = FIGURE_2B.with_freshness(factor=1.5)
+    model = with_freshness(FIGURE_2B, factor=1.5)
     # A has 5000 rows at 500 rows/s, so its freshness of 15 s leaves 5 s for the 200 intermediate
     # results: 40 rows/s. B has 500 rows at 700 rows/s, so 1.5 times that leaves 0.357 s: 560
     # rows/s, from 112 of its rows.
@@ -250,7 +256,7 @@ def test_algorithm_1_adds_grepp_to_what_freshness_takes() -> None:
 
 
 def test_states_are_refreshed_faster_where_chance_is_to_make_nothing_stale() -> None:
-    model = FIGURE_2B.with_freshness(factor=1.5)
+    model = with_freshness(FIGURE_2B, factor=1.5)
     careful = replace(model, chance=3.0)
     # 200 intermediate results and three times their root are to have come in the 0.357 s that B's
     # freshness leaves.
@@ -265,7 +271,7 @@ def test_states_are_refreshed_faster_where_chance_is_to_make_nothing_stale() -> 
 
 
 def test_freshness_that_cannot_be_kept_is_reported_with_the_resources_it_needs() -> None:
-    model = FIGURE_2B.with_freshness(factor=1.5)
+    model = with_freshness(FIGURE_2B, factor=1.5)
     found = allocate("jaqpot", model, 300)
     assert found.infeasible is not None
     assert found.infeasible.resources == pytest.approx(672, rel=1e-5)

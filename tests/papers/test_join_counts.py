@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from muntin.planner.paper_costs.lazy_join import lazy_work, naive_work
 from muntin.testing.join_cases import Group, groups
 from muntin.testing.join_counts import (
     TABLE_5,
@@ -20,6 +19,7 @@ from muntin.testing.join_counts import (
     order_setting,
     statistics_of,
 )
+from muntin.testing.paper_costs.lazy_join import lazy_work, naive_work
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "join_cost_table.py"))

@@ -8,15 +8,11 @@ from typing import Any
 import pytest
 
 import muntin
-from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost
-from muntin.planner.paper_costs.order_search import (
-    augmented,
-    by_selectivity,
-    by_window_size,
-    exhaustive,
-)
+from muntin.planner.lazy_orders import WindowStatistics, by_selectivity, by_window_size
 from muntin.testing.join_counts import TABLE_5, TABLE_6, TABLE_7, PaperStream
 from muntin.testing.join_counts import statistics_of as windows
+from muntin.testing.paper_costs.multi_join import eager_cost
+from muntin.testing.paper_costs.order_search import augmented, exhaustive
 
 Streams = Sequence[PaperStream]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muntin.planner.paper_costs.response_times import Burst, isolated, lwo, swf, window_rows
+from muntin.testing.paper_costs.response_times import Burst, isolated, lwo, swf, window_rows
 
 BURST = Burst(50, 1e-6)
 RATE = 100

@@ -15,7 +15,7 @@ from fractions import Fraction
 import pytest
 
 from muntin.model.settings import Scheduler
-from muntin.planner.paper_costs.response_times import Burst, isolated, lwo, swf
+from muntin.testing.paper_costs.response_times import Burst, isolated, lwo, swf
 from muntin.testing.schedule_levels import max_throughput
 from muntin.testing.schedule_trace import (
     FoundPair,

@@ -107,6 +107,10 @@ class Tree:
 
 
 def _all(cells: Sequence[Outcome]) -> tuple[list[int], bool]:
+    # Where one operand is NULL in all rows, DuckDB need not compute the other: both make NULL.
+    computed = [number for number, cell in enumerate(cells) if not cell.fails]
+    if any(cells[number].value is None for number in computed):
+        return computed, len(computed) < len(cells)
     return list(range(len(cells))), False
 
 

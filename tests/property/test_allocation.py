@@ -17,7 +17,8 @@ from muntin.adapt.cover import cover_states, refresh_rates
 from muntin.adapt.freshness import RefreshProblem, is_fresh
 from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import POLICIES, allocate
-from muntin.adapt.shape import Nested, TreeShape
+from muntin.adapt.shape import TreeShape
+from muntin.testing.plan_models import Nested, tree_shape, with_freshness
 
 
 def random_tree(random: np.random.Generator, leaves: Sequence[int]) -> Nested:
@@ -30,7 +31,7 @@ def random_tree(random: np.random.Generator, leaves: Sequence[int]) -> Nested:
 def random_model(random: np.random.Generator, streams: int | None = None) -> PlanModel:
     """Draw any shape up to eight streams, with productivities from zero to a hundred."""
     leaves = streams or int(random.integers(2, 9))
-    shape = TreeShape.of(random_tree(random, [int(leaf) for leaf in random.permutation(leaves)]))
+    shape = tree_shape(random_tree(random, [int(leaf) for leaf in random.permutation(leaves)]))
     productivity = 10.0 ** random.uniform(-2, 2, shape.count) * (random.random(shape.count) > 0.05)
     rates = 10.0 ** random.uniform(0, 4, leaves) * (random.random(leaves) > 0.03)
     return PlanModel(
@@ -40,7 +41,7 @@ def random_model(random: np.random.Generator, streams: int | None = None) -> Pla
 
 def table_3_model(random: np.random.Generator, shape: TreeShape, factor: float) -> PlanModel:
     """Draw parameters from the ranges of Table 3, including states of intermediate results."""
-    return TABLE_3.draw(shape, random).with_freshness(factor=factor)
+    return with_freshness(TABLE_3.draw(shape, random), factor=factor)
 
 
 def test_grepp_is_the_optimum_of_linear_programming_on_a_thousand_plans() -> None:
@@ -87,7 +88,7 @@ def test_the_greedy_cover_is_near_the_exact_one() -> None:
     ratios = []
     for _ in range(1_000):
         leaves = int(random.integers(4, 9))
-        shape = TreeShape.of(random_tree(random, range(leaves)))
+        shape = tree_shape(random_tree(random, range(leaves)))
         productivity = 10.0 ** random.uniform(-1, 1, shape.count)
         model = PlanModel(
             shape,
@@ -118,7 +119,7 @@ def test_refresh_rates_keep_lemma_1_and_nothing_cheaper_does() -> None:
     for _ in range(60):
         leaves = int(random.integers(3, 7))
         model = table_3_model(
-            random, TreeShape.of(random_tree(random, range(leaves))), float(random.uniform(1.2, 5))
+            random, tree_shape(random_tree(random, range(leaves))), float(random.uniform(1.2, 5))
         )
         task = RefreshProblem.of(model)
         assert task is not None
@@ -148,7 +149,7 @@ def test_jaqpot_keeps_freshness_wherever_possible_and_reports_where_not() -> Non
     for _ in range(60):
         model = table_3_model(
             random,
-            TreeShape.of(random_tree(random, range(int(random.integers(3, 7))))),
+            tree_shape(random_tree(random, range(int(random.integers(3, 7))))),
             float(random.uniform(1.2, 5)),
         )
         resources = float(10 ** random.uniform(-3, 0)) * model.saturation.resources
@@ -167,7 +168,7 @@ def test_an_analysis_of_ten_streams_takes_less_than_50_milliseconds() -> None:
     """Measure CPU time of the median policy run on plans that must keep a freshness bound."""
     random = np.random.default_rng(7)
     models = [
-        table_3_model(random, TreeShape.of(random_tree(random, range(10))), 3.0) for _ in range(20)
+        table_3_model(random, tree_shape(random_tree(random, range(10))), 3.0) for _ in range(20)
     ]
     for policy in POLICIES:
         seconds = []

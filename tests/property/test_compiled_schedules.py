@@ -18,7 +18,7 @@ from muntin.kernels import scheduler_state as at
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Scheduler
 from muntin.operators.join import NewRows, Tools
-from muntin.operators.join.events import Events
+from muntin.operators.join.events import EventMaker, Events
 from muntin.operators.join.schedule import Schedule
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
@@ -48,11 +48,8 @@ class Seen:
 def levels_of(setup: Setup) -> Levels:
     windows = sorted({query.windows for query in setup.queries}, key=lambda each: (sum(each), each))
     weights = int(setup.weights[0]), int(setup.weights[1])
-    return Levels.of_two(
-        windows,
-        [sum(query.windows == each for query in setup.queries) for each in windows],
-        weights,
-    )
+    queries = tuple(sum(query.windows == each for query in setup.queries) for each in windows)
+    return Levels(tuple(windows), queries, (1, 0), weights)
 
 
 def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SimulatedTactic:
@@ -110,6 +107,7 @@ def events_of(
         [number for number in range(first, last) if rows[number].stream == stream]
         for stream in (0, 1)
     ]
+    maker = EventMaker(join.windows.plan, join.windows.state, Evaluator(Duck()))
     incoming, offsets = [], np.zeros(last - first, np.int64)
     begin = 0
     for stream, mine in enumerate(chosen):
@@ -119,7 +117,7 @@ def events_of(
             schema=SCHEMA,
         )
         batch = Batch(table, times, np.zeros(len(mine)))
-        formatted, keep = join.windows.maker.format(
+        formatted, keep = maker.format(
             stream, NewRows(np.array([places[number] for number in mine], np.int64), batch, 0)
         )
         assert keep is None

@@ -9,23 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.model.settings import Expiry
-from muntin.planner.paper_costs.lazy_join import (
+from muntin.planner.lazy_orders import (
+    WindowStatistics,
+    by_selectivity,
+    by_window_size,
+    local_orders,
+)
+from muntin.testing.paper_costs.lazy_join import (
     general_lazy_work,
     lazy_work,
     naive_work,
     paper_general_cost,
 )
-from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost, origin_cost
-from muntin.planner.paper_costs.order_search import (
-    augmented,
-    by_selectivity,
-    by_window_size,
-    cheapest_tree,
-    local_orders,
-    search,
-)
-from muntin.planner.paper_costs.pair_join import PairCosts, half_cost, pair_cost, pair_work
-from muntin.planner.paper_costs.path import (
+from muntin.testing.paper_costs.multi_join import eager_cost, origin_cost
+from muntin.testing.paper_costs.order_search import augmented, cheapest_tree, search
+from muntin.testing.paper_costs.pair_join import PairCosts, half_cost, pair_cost, pair_work
+from muntin.testing.paper_costs.path import (
     StateCosts,
     join_cost,
     joined,
@@ -89,8 +88,8 @@ def test_order_searches(windows: list[WindowStatistics], interval: float) -> Non
         assert sorted(candidate.order) == places
         assert_costs(candidate.cost)
     found = local_orders(windows, interval)
-    assert all(sorted(order) == places for order in found.orders)
-    assert_costs(found.cost)
+    assert all(sorted(order) == places for order in found)
+    assert_costs(general_lazy_work(found, windows, interval).comparisons)
 
 
 @given(

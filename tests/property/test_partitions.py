@@ -107,10 +107,11 @@ def disordered(draw: st.DrawFn) -> tuple[Case, dict[int, int]]:
 
 
 @settings(max_examples=settings().max_examples // 5)
-@given(disordered(), st.integers(1, 3), st.sets(st.integers(0, 24)))
+@given(disordered(), st.integers(1, 3), st.sets(st.integers(0, 24)), st.sampled_from([0, 2, 256]))
 def test_a_rebuilt_partition_continues_as_if_it_had_never_ended(
-    drawn: tuple[Case, dict[int, int]], partitions: int, restarts: set[int]
+    drawn: tuple[Case, dict[int, int]], partitions: int, restarts: set[int], many: int
 ) -> None:
+    """Take snapshots when more than ``many`` batches are retained."""
     case, moments = drawn
     note(case.script(read_query(case.query, "q", case.catalog())))
     deployment = program_of(case, partitions)
@@ -126,7 +127,8 @@ def test_a_rebuilt_partition_continues_as_if_it_had_never_ended(
             )
             if number in restarts:
                 kept = RecoverablePartition.rebuilt(deployment, partition, store.values())
-            applied = kept.apply(partition_batch)
+            with patch.multiple(rebuilding, FEW=-(10**6), MANY=many):
+                applied = kept.apply(partition_batch)
             store[number] = (applied.note, applied.snapshot or partition_batch)
             for gone in applied.gone:
                 del store[gone]

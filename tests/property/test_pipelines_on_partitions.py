@@ -25,6 +25,7 @@ from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition import recovery
 from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.retained_batches import RetainedBatch
+from muntin.spark.storage import LocalStorage
 from muntin.sql.script import read_query
 from muntin.state import stream_log
 from muntin.testing.case import Case
@@ -56,14 +57,14 @@ class Run:
         self._stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [
             {} for _ in range(partitions)
         ]
-        self._stages = GlobalStages(folder, DUCK)
+        self._stages = GlobalStages(LocalStorage(folder), DUCK)
 
     def build_again(self) -> None:
         self._partitions = [
             RecoverablePartition.rebuilt(self.program, number, store.values())
             for number, store in enumerate(self._stores)
         ]
-        self._stages = GlobalStages(self._folder, DUCK)
+        self._stages = GlobalStages(LocalStorage(self._folder), DUCK)
 
     def apply(self, partition_batches: Sequence[PartitionBatch], *, twice: bool) -> pa.Table:
         """Return the results of a batch.

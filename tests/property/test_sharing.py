@@ -21,12 +21,13 @@ from muntin.model.catalog import Catalog
 from muntin.model.window import RowsWindow, TimeWindow
 from muntin.plan.expression import ColumnRef, Expression, OutputColumn, quote
 from muntin.plan.query import Query
-from muntin.planner.sharing_groups import Member, SharingGroup, share
+from muntin.planner.sharing_groups import Member, SharingGroup
 from muntin.sql.script import read_query
 from muntin.testing.case import Case, Event, StoredTable
 from muntin.testing.compare import assert_same_sequence
 from muntin.testing.connection import run_sql
 from muntin.testing.golden import StreamDeclaration
+from muntin.testing.sharing import share
 
 SECOND = 1_000_000
 STREAMS = tuple(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import muntin
 from muntin.operators import workspace
-from muntin.operators.join import registry, result_buffer
+from muntin.operators.join import registry
 from muntin.plan.query import Emit
 from muntin.runtime import running_join
 from muntin.sql.script import read_query
@@ -47,7 +47,7 @@ def run(
     with ExitStack() as stack:
         for module, name, size in (
             (workspace, "_COLUMNS", "columns"),
-            (result_buffer, "_MARGIN", "margin"),
+            (workspace, "_MARGIN", "margin"),
             (join_state, "_LEAST", "least"),
             (running_join, "_SLICE", "slice"),
             (stream_log, "_SMALL", "small"),

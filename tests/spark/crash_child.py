@@ -1,6 +1,7 @@
 """The program that the crash tests run and kill.
 
-It runs two queries with file sinks over folders, from a checkpoint, until all input is processed.
+It runs queries with file sinks over folders, from a checkpoint, until all input is processed; given
+an instant, it then advances time to it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from pathlib import Path
 from muntin.spark import SparkEngine
 
 
-def main(base: Path, declarations: str, queries: dict[str, str], until: int) -> None:
-    engine = SparkEngine(checkpoint=base / "checkpoint", partitions=2)
+def main(
+    base: Path, declarations: str, queries: dict[str, str], partitions: int, until: int | None
+) -> None:
+    engine = SparkEngine(checkpoint=base / "checkpoint", partitions=partitions)
     engine.execute(declarations)
     for name, sql in queries.items():
         engine.query(sql, name=name, sink={"format": "parquet", "path": str(base / "out" / name)})
@@ -28,4 +31,5 @@ if __name__ == "__main__":
         (folder / "streams.sql").read_text(encoding="utf-8"),
         {path.stem.removeprefix("query-"): path.read_text(encoding="utf-8") for path in texts},
         int(sys.argv[2]),
+        int(sys.argv[3]) if sys.argv[3:] else None,
     )

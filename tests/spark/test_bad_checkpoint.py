@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,9 +17,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from muntin.errors import RunError
+from muntin.runtime.codec import encode
 from muntin.spark import SparkEngine
 from muntin.spark.driver.checkpoint import CheckpointError
-from muntin.spark.sinks import SinkError
+from muntin.spark.driver.lease import Claim, Holder
+from muntin.spark.storage import LocalStorage
 from tests.spark.support import Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
@@ -81,6 +84,28 @@ def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_resumes_w
     assert again.results("q").column("name").to_pylist() == ["zero", "one", "two"]
 
 
+def test_an_engine_that_was_replaced_ends_and_completes_nothing_more(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folders = Folders(tmp_path, ("A",))
+    folders.write("A", rows([1]))
+    engine = engine_over(spark, folders)
+    engine.settle()
+    last = engine.last_batch
+    dead = replace(Holder.this(), started="0")
+    storage = LocalStorage(tmp_path / "checkpoint" / "muntin")
+    storage.put("lease/00000007-0", encode(Claim("00000007-0", dead, after=last), "lease"))
+    folders.write("A", rows([2], start=1))
+    with pytest.raises(RunError, match=r"was taken over by another engine \(process \d+ on"):
+        engine.settle()
+    assert engine.last_batch == last
+    again = engine_over(spark, folders)
+    again.process_available()
+    assert again.last_batch > last
+    assert again.results("q").column("name").to_pylist() == ["zero", "one"]
+    assert [name[:8] for name in storage.names("lease")] == ["00000008"]
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a disk of 8 MB, which needs the right to mount.
@@ -132,10 +157,8 @@ def test_a_full_disk_is_reported_and_with_space_again_every_result_is_there_once
 
     filling["before"] = 1
     folders.write("A", rows([2], start=2))
-    with pytest.raises(
-        SinkError, match=r"the sink of query out failed in batch 1: .*No space left on device"
-    ):
-        engine.process_available()
+    with pytest.raises(RunError, match=r"checkpoint cannot be written to: No space left on device"):
+        engine.process_available()  # executors have written the results, but no manifest fits
     with pytest.raises(
         CheckpointError,
         match=r"disk/checkpoint cannot be written to: No space left on device.*room on its disk",
@@ -150,6 +173,6 @@ def test_a_full_disk_is_reported_and_with_space_again_every_result_is_there_once
     filling["after"] = -1
     engine.process_available()
     assert [path.name for path in sorted((small_disk / "out").glob("batch-*"))] == [
-        f"batch-00000000{batch}.parquet" for batch in range(3)
+        f"batch-00000000{batch}-00000.parquet" for batch in range(3)
     ]
     assert pq.read_table(small_disk / "out").column("v").to_pylist() == [1, 2, 3]

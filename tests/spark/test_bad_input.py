@@ -126,8 +126,8 @@ def test_wrong_settings_sinks_and_queries_are_refused_and_disturb_nothing(
         SparkEngine(spark, partitions=0)
     with pytest.raises(MuntinError, match="soon"):
         SparkEngine(spark, partitions=1, heartbeat="soon")
-    with pytest.raises(InputError, match="not a folder that this process can reach"):
-        SparkEngine(spark, partitions=1, checkpoint="s3://partition/folder")
+    with pytest.raises(InputError, match="on a file system that this process cannot reach"):
+        SparkEngine(spark, partitions=1, checkpoint="ftp://server/folder")
     with pytest.raises(InputError, match="takes for a pattern"):
         SparkEngine(spark, partitions=1, checkpoint=tmp_path / "run[1]")
     folders = Folders(tmp_path, ("A",))

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import muntin
+from muntin.spark.sinks import read_batches
+from muntin.testing.compare import difference
 from muntin.testing.generators import uniform_stream
 from tests.spark.support import muntin_command
 
@@ -207,3 +212,77 @@ def test_the_demo_shows_results_without_a_terminal(tmp_path: Path) -> None:
         "alarms",
     ]
     assert all(line.startswith("batch ") for line in done.stderr.splitlines())
+
+
+KILLED = """
+import os, signal
+from muntin.cli import main
+from muntin.spark.driver.batch_loop import BatchLoop
+
+BatchLoop.begin = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+main()
+"""
+"""Runs a command and is killed after the start has replaced queries, before the first batch."""
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_changed_query_is_replaced_by_the_command_in_the_error_even_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = SCRIPT.format(sink="last").replace(
+        "WINDOW 2 SECONDS;", "WINDOW 2 SECONDS WITH (sink = 'parquet', path = 'pairs');"
+    )
+    changed = script.replace("[ROWS 2]", "[ROWS 3]")
+    monkeypatch.chdir(tmp_path)
+    app = tmp_path / "my app.sql"
+    app.write_text(script, encoding="utf-8")
+    write(tmp_path, 0)
+    typed = "muntin run 'my app.sql' --once --checkpoint state --partitions 2 --log log"
+    code, _, said = muntin_command(typed, monkeypatch, capsys)
+    assert code == 0, said
+
+    app.write_text(changed, encoding="utf-8")
+    write(tmp_path, 1)
+    code, _, said = muntin_command(typed, monkeypatch, capsys)
+    assert code == 2
+    refusal = re.search(
+        r"error: query last has changed \(its windows: A \[ROWS 2\] is now \[ROWS 3\]\).*"
+        r"while the other queries continue: (muntin run .*?)\. To keep",
+        said,
+    )
+    assert refusal, said
+    remedy = refusal.group(1)
+    assert remedy == f"{typed} --replace last"
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, *shlex.split(remedy)[1:]],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        timeout=400,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert not list((tmp_path / "last").glob("batch-*"))
+    app.write_text(script, encoding="utf-8")
+    code, _, said = muntin_command(typed, monkeypatch, capsys)
+    assert (code, "query last has changed" in said) == (2, True), "its output is gone"
+    app.write_text(changed, encoding="utf-8")
+    code, _, said = muntin_command(remedy, monkeypatch, capsys)
+    assert code == 0, said
+    assert "query last is replaced (it has not changed, but was named)" in (
+        tmp_path / "log"
+    ).read_text(encoding="utf-8")
+
+    engine = muntin.Engine()
+    engine.execute(script)
+    pairs, last = engine.queries()
+    for number in range(2):
+        if number:
+            engine.drop("last")
+            sql = "SELECT A.k, A.v FROM A [ROWS 3] EMIT CHANGES"
+            last = engine.query(sql, name="last")
+        for stream in "AB":
+            engine.push(stream, pq.read_table(tmp_path / stream / f"{number}.parquet"))
+    for name, expected in (("pairs", pairs.poll()), ("last", last.poll())):
+        assert len(expected)
+        problem = difference(expected, read_batches(tmp_path / name, expected.schema))
+        assert not problem, f"{name}: {problem}"

@@ -55,9 +55,9 @@ def test_a_query_is_followed_and_stopped_while_the_others_continue(
     assert last is not None
     assert last["batchId"] == 1
     assert {"timestamp", "durationMs", "sources"} <= last.keys()
-    assert engine.streaming is not None
-    assert (last["id"], last["runId"]) == (values_query.id, engine.streaming.runId)
+    assert (last["id"], last["runId"]) == (values_query.id, values_query.runId)
     assert values_query.id != even.id
+    assert values_query.runId != even.runId
     assert all(uuid.UUID(text) for text in (values_query.id, even.id, values_query.runId))
     assert "query values" in values_query.explain()
     assert values_query.awaitTermination(0.1) is False

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from muntin.errors import RunError
 from muntin.spark import SparkEngine
+from muntin.spark.batch_results import BatchResults
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.sinks import Sink
 from muntin.testing.processes import residents, wait_gone
@@ -100,7 +100,7 @@ class Blocking(Sink):
         self.called, self.let_go = threading.Event(), threading.Event()
         self.batches: list[int] = []
 
-    def write(self, results: pa.Table, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         if len(results):
             self.called.set()
             assert self.let_go.wait(300), "nobody let it go"

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from muntin.errors import InputError
 from muntin.spark import SparkEngine
 from muntin.spark.driver.checkpoint import CheckpointError
 from tests.spark.support import SECOND, Folders, random_rows, rows
@@ -91,7 +90,7 @@ def test_results_are_those_in_process_even_from_a_checkpoint(
     )
     assert reported["newest"]["last_stage_rows"] > 0
 
-    damaged = max(stages.glob("*/*.changes"))
+    damaged = max(stages.glob("*/*.changes*"))
     damaged.write_bytes(damaged.read_bytes()[:-1])
     with pytest.raises(
         CheckpointError, match=rf"{damaged.name} is damaged. Restore the checkpoint folder"
@@ -99,17 +98,10 @@ def test_results_are_those_in_process_even_from_a_checkpoint(
         engine_over(spark, folders, QUERIES).process_available()
 
 
-def test_explain_shows_what_runs_where_and_subscribers_are_refused(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_explain_shows_what_runs_where(spark: SparkSession, tmp_path: Path) -> None:
     engine = engine_over(spark, Folders(tmp_path), QUERIES)
     assert "by A.k" in engine.explain("groups")
     assert "partitions compute group by 1 of the columns below (rows)" in engine.explain("groups")
     assert "the global stage computes one group (rows from all partitions)" in engine.explain(
         "total"
     )
-    with pytest.raises(
-        InputError,
-        match=r"results are complete only with their batch. Give it a function as its sink",
-    ):
-        engine.query("SELECT DISTINCT v FROM A WINDOW 1 SECOND").subscribe(print)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,14 @@ OTHER_VALUES = "SELECT k, v * 10 AS tens FROM A WINDOW 2 SECONDS"
 
 
 def engine_over(
-    spark: SparkSession, folders: Folders, queries: dict[str, str], partitions: int = 2
+    spark: SparkSession,
+    folders: Folders,
+    queries: dict[str, str],
+    partitions: int = 2,
+    replace: Sequence[str] = (),
 ) -> SparkEngine:
-    engine = SparkEngine(spark, checkpoint=folders.base / "checkpoint", partitions=partitions)
+    path = folders.base / "checkpoint"
+    engine = SparkEngine(spark, checkpoint=path, partitions=partitions, replace=replace)
     engine.execute(folders.declarations())
     for name, sql in queries.items():
         engine.query(sql, name=name)
@@ -49,11 +55,14 @@ def test_consecutive_runs_add_up_while_queries_are_added_and_dropped_between_the
 
     for stream in "AB":
         folders.write(stream, rows([7, 8], start=5))
-    again = engine_over(spark, folders, {"pairs": JOIN, "values": OTHER_VALUES, "changes": CHANGES})
+    now = {"pairs": JOIN, "values": OTHER_VALUES, "changes": CHANGES}
+    with pytest.raises(CheckpointError, match=r"query values has changed \(its text\).*\(memory\)"):
+        engine_over(spark, folders, now).process_available()
+    again = engine_over(spark, folders, now, replace=["values"])
     again.process_available(until=20 * SECOND)
     folders.check({"pairs": JOIN}, {"pairs": again.results("pairs")}, 20 * SECOND)
     assert again.results("values").column("tens").to_pylist() == [50, 60], (
-        "a changed query begins anew, at the batch of its change"
+        "a replaced query begins anew, at the batch of its change"
     )
     assert set(again.results("changes").column("_ts").cast("int64").to_pylist()) <= {
         second * SECOND for second in range(6, 21)

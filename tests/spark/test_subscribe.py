@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from muntin.errors import CatalogError, RunError
 from muntin.spark import Mark, Once, SparkEngine
 from muntin.spark.sinks import Sink
+from muntin.spark.storage import LocalStorage
 from muntin.testing.compare import difference
 from muntin.testing.processes import kill, residents, workers
 from tests.spark.support import CHANGES, JOIN, SCHEMA, SECOND, Folders, rows
@@ -139,6 +140,46 @@ def test_subscribers_get_the_same_results_as_sinks(engine: SparkEngine, folders:
         assert taker.pieces[0][1].schema == engine.results(name).schema
 
 
+ABOVE_JOINS = {
+    "grouped": "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW 5 SECONDS",
+    "distinct": "SELECT DISTINCT A.v FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS",
+    "global": "SELECT COUNT(*) AS n, MAX(A.v) AS most FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS",
+    "either": "SELECT k FROM A UNION SELECT k FROM B WINDOW 5 SECONDS",
+    "snapshot": "SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 5 SECONDS EVERY 2 SECONDS "
+    "EMIT SNAPSHOT",
+    "inserts": "SELECT DISTINCT v FROM A WINDOW 3 SECONDS EMIT INSERTS",
+}
+"""Queries whose results may need all partitions."""
+
+
+def test_subscribers_of_every_kind_of_query_get_the_results_of_its_sink(
+    engine: SparkEngine, folders: Folders
+) -> None:
+    fill(folders, 4)
+    takers = {name: Taker() for name in ABOVE_JOINS}
+    for name, sql in ABOVE_JOINS.items():
+        engine.query(sql, name=name).subscribe(takers[name])
+    engine.process_available(until=30 * SECOND)
+    folders.check(ABOVE_JOINS, {name: engine.results(name) for name in ABOVE_JOINS}, 30 * SECOND)
+    for name, taker in takers.items():
+        results = engine.results(name)
+        assert len(results), name
+        assert not difference(results, taker.results()), name
+        taker.check_without_gaps()
+
+
+@pytest.mark.parametrize("name", ["grouped", "global"])
+def test_results_above_joins_arrive_before_the_sink_receives_its_batch(
+    engine: SparkEngine, folders: Folders, name: str
+) -> None:
+    fill(folders, 1)
+    taker = Taker()
+    sink = Waiting(taker.called)
+    engine.query(ABOVE_JOINS[name], name=name, sink=sink).subscribe(taker)
+    engine.process_available(until=30 * SECOND)
+    assert sink.in_time
+
+
 def many(seed: int, begin: int, end: int) -> pa.Table:
     """Return rows of some seconds, many of which join."""
     generator = np.random.default_rng(seed)
@@ -236,16 +277,20 @@ def test_blocking_and_failing_subscribers_are_isolated_and_reported(
 def test_subscribers_are_added_and_cancelled_while_the_engine_runs(
     engine: SparkEngine, folders: Folders, tmp_path: Path
 ) -> None:
-    names = tmp_path / "state" / "muntin" / "subscribed"
+    storage = LocalStorage(tmp_path / "state" / "muntin")
+
+    def named() -> bool:
+        return any(name.startswith("subscribed") for name in storage.names())
+
     query = engine.query(JOIN, name="pairs")
     engine.start()
     fill(folders, 2)
     engine.settle()
-    assert not names.exists(), "without subscribers tasks hear of none"
+    assert not named(), "without subscribers tasks hear of none"
     known = len(query.results())
     taker = Taker()
     subscription = query.subscribe(taker)
-    assert names.exists()
+    assert named()
     other = Taker()
     engine.query("SELECT A.k FROM A WINDOW 1 SECOND", name="other").subscribe(other)
     for stream in "AB":
@@ -257,7 +302,7 @@ def test_subscribers_are_added_and_cancelled_while_the_engine_runs(
     came = len(taker.pieces)
     wait_for(lambda: other.pieces)
     engine.drop("other")
-    assert not names.exists()
+    assert not named()
     heard = len(other.pieces)
     for stream in "AB":
         folders.write(stream, rows([9, 10, 11], start=9))

@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 
 MARK = 777_001
 """A number in an expression that is made to fail: the global stage computes it, in this process."""
+REPAIRED = 3
+"""The run that replaces the suspended query."""
 BAD = "SELECT v % k AS a, v % k + 1 AS b FROM A WINDOW 2 SECONDS"
 """Fails on a third of the rows, those whose key is 0."""
 
@@ -38,9 +40,15 @@ def test_a_failing_query_and_bad_rows_do_not_affect_the_others(
 ) -> None:
     folders = Folders(tmp_path, ("A",))
     counted = None
-    for run in range(3):  # all is well, then one query fails, then it could run again
+    # All is well, then one query fails, then it could run again, and then it is replaced.
+    for run in range(4):
         folders.write("A", rows([30 * run + second for second in range(30)], start=30 * run))
-        engine = SparkEngine(spark, checkpoint=tmp_path / "checkpoint", partitions=1)
+        engine = SparkEngine(
+            spark,
+            checkpoint=tmp_path / "checkpoint",
+            partitions=1,
+            replace=["failing"] if run == REPAIRED else [],
+        )
         engine.execute(folders.declarations())
         bad = engine.query(BAD, name="bad", sink="memory")
         failing = engine.query(
@@ -53,10 +61,18 @@ def test_a_failing_query_and_bad_rows_do_not_affect_the_others(
         found = [(row["a"], row["b"]) for row in bad.results().sort_by("_ts").to_pylist()]
         values = [None if place % 3 == 0 else place % (place % 3) for place in range(30 * run + 30)]
         assert found == [(value, None if value is None else value + 1) for value in values]
+        assert bad.stats()["suspended"] is None
+        if run == REPAIRED:
+            times = failing.results().column("_ts").cast("int64").to_pylist()
+            assert min(times) >= 90_000_000, "its results from before are deleted"
+            assert failing.results().column("n").to_pylist()[-1] == MARK + 2
+            assert failing.stats()["suspended"] is None
+            assert failing.exception() is None
+            assert "suspended" not in engine.explain("failing")
+            break
         counted = len(failing.results()) if counted is None else counted
         assert 0 < counted == len(failing.results())
         assert failing.stats()["suspended"] == (None if run == 0 else "nothing works")
-        assert bad.stats()["suspended"] is None
         assert (bad.exception(), isinstance(failing.exception(), QuerySuspendedError)) == (
             None,
             run > 0,

@@ -204,7 +204,9 @@ def _anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_pages_name_no_machine_and_no_host(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert "://" not in text
+    # Checkpoints may be URLs; those of the docs name placeholders.
+    placeholder = r"\b(?:s3a|gs|abfss|hdfs)://(?=`|\.\.\.|bucket/|container@account\.|namenode:)"
+    assert "://" not in re.sub(placeholder, "", text)
     assert not re.search(r"(?<![\w.])/(?:work|home|root|Users)/", text)
 
 

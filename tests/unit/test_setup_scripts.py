@@ -226,3 +226,10 @@ def test_the_lock_has_one_hash_for_pyspark_and_names_no_registry() -> None:
         "only the source distribution exists; with wheels, setup.sh needs no second step"
     )
     assert "://" not in lock
+
+
+def test_the_lock_of_the_s3_server_has_hashes_and_names_no_registry() -> None:
+    lock = (ROOT / "tests" / "connectors" / "requirements.lock").read_text()
+    assert re.search(r"^moto==", lock, re.MULTILINE)
+    assert lock.count("--hash=sha256:") >= lock.count("==")
+    assert "://" not in lock

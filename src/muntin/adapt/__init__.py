@@ -8,24 +8,16 @@ compiled code. May import ``plan`` and ``model``.
 from __future__ import annotations
 
 from muntin.adapt.adapter import Adapter, AnalysisRequest, Recommendation, analyze
-from muntin.adapt.allocation import Allocation, Infeasible
 from muntin.adapt.config import AdapterConfig
-from muntin.adapt.model import PlanModel
 from muntin.adapt.monitor import Sample
-from muntin.adapt.policies import POLICIES, allocate
 from muntin.adapt.shape import TreeShape
 
 __all__ = [
-    "POLICIES",
     "Adapter",
     "AdapterConfig",
-    "Allocation",
     "AnalysisRequest",
-    "Infeasible",
-    "PlanModel",
     "Recommendation",
     "Sample",
     "TreeShape",
-    "allocate",
     "analyze",
 ]

@@ -34,35 +34,20 @@ class Infeasible:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Probe budgets, and their predicted effect.
-
-    Parameters
-    ----------
-    policy
-        The policy that divided the resources.
-    budgets
-        Probes per second of each half join.
-    throughput
-        Predicted results per second.
-    assigned
-        Resources by path and hop (PathAssign in [Mukherji11]), for policies by path.
-    for_freshness
-        Resources that refresh states.
-    infeasible
-        Why freshness cannot be kept, if it cannot.
-    """
+    """Probe budgets, and their predicted effect."""
 
     policy: str
+    """The policy that divided the resources."""
     budgets: tuple[float, ...]
+    """Probes per second of each half join."""
     throughput: float
+    """Predicted results per second."""
     assigned: tuple[tuple[float, ...], ...] | None = None
+    """Resources by path and hop (PathAssign in [Mukherji11]), for policies by path."""
     for_freshness: float = 0.0
+    """Resources that refresh states."""
     infeasible: Infeasible | None = None
-
-    @property
-    def resources(self) -> float:
-        """The sum of all budgets."""
-        return sum(self.budgets)
+    """Why freshness cannot be kept, if it cannot."""
 
 
 def by_paths(

@@ -10,34 +10,23 @@ from muntin.model.window import RowsWindow, TimeWindow, Window
 
 @dataclass(frozen=True)
 class AdapterConfig:
-    """The configuration of an adapter.
-
-    Parameters
-    ----------
-    windows, freshness
-        Those of each leaf; without freshness, the windows.
-    policy
-        The policy that divides resources, see ``POLICIES``.
-    change
-        Analyze when a statistic has changed by this share (epsilon in [Mukherji11]).
-    gain
-        Act when this share of results more is predicted (p in [Mukherji11]).
-    state_rows
-        Intermediate results that each state keeps; None: as long as their members are inside.
-    enforced
-        Whether partial matches too old for freshness are released.
-    cycles
-        The number of monitoring cycles over which statistics are averaged.
-    """
+    """The configuration of an adapter."""
 
     windows: tuple[Window, ...]
     freshness: tuple[Window, ...] = ()
+    """That of each leaf; none: the windows."""
     policy: str = "jaqpot"
+    """The policy that divides resources, see ``POLICIES``."""
     change: float = 0.05
+    """Analyze when a statistic has changed by this share (epsilon in [Mukherji11])."""
     gain: float = 0.05
+    """Act when this share of results more is predicted (p in [Mukherji11])."""
     state_rows: int | None = None
+    """Intermediate results that each state keeps; None: as long as their members are inside."""
     enforced: bool = True
+    """Whether partial matches too old for freshness are released."""
     cycles: int = 4
+    """The number of monitoring cycles over which statistics are averaged."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "freshness", self.freshness or self.windows)

@@ -8,16 +8,41 @@ them; units are rounded up to steps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
+from dataclasses import dataclass
+from math import ceil, inf
 
 import numpy as np
 
-from muntin.adapt.model import PlanModel, TableEntry, path_table
+from muntin.adapt.model import PlanModel, ratio
 
 PARTS = 16
 """The number of units of a path: its leaf's rows are divided into this many parts."""
 STEPS = 6_000
 """Steps of resources in dynamic programming."""
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """A path in the path productivity table (Table 2): resources, output and number of units."""
+
+    resources: float
+    output: float
+    most: float = inf
+
+    @property
+    def productivity(self) -> float:
+        """Results per probe."""
+        return ratio(self.output, self.resources)
+
+
+def path_table(model: PlanModel, units: Sequence[float]) -> tuple[TableEntry, ...]:
+    """Return the table for units of these numbers of rows of each leaf."""
+    found = []
+    for path, (unit, rate) in enumerate(zip(units, model.rates, strict=True)):
+        most = inf if rate == inf else ratio(rate * (1 + 1e-12), unit) // 1
+        made = unit * model.cardinalities[path][-1]
+        found.append(TableEntry(unit * model.path_costs[path], made, most))
+    return tuple(found)
 
 
 def greedy_multiples(table: Sequence[TableEntry], resources: float) -> tuple[int, ...]:
@@ -54,11 +79,6 @@ def best_multiples(table: Sequence[TableEntry], resources: float) -> tuple[int, 
             found[path] += count
             left -= size
     return tuple(found)
-
-
-def unit_table(model: PlanModel) -> tuple[TableEntry, ...]:
-    """Return the table that the policies use."""
-    return path_table(model, [rate / PARTS for rate in model.rates])
 
 
 def _powers(most: int) -> list[int]:

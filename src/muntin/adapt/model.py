@@ -6,8 +6,8 @@ Work is counted in probes, of rows and of intermediate results alike. A half joi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from math import inf, isnan, sqrt
@@ -40,40 +40,31 @@ class Flow:
 
 @dataclass(frozen=True)
 class PlanModel:
-    """A tree and its statistics by half join.
-
-    Parameters
-    ----------
-    shape
-        The tree.
-    rates
-        Arrivals of the leaves.
-    productivity
-        Results per probe, when every state is as full as it is without limits (equation 3).
-    own
-        Rows of the own states, when they are full.
-    freshness
-        For each leaf, how old its rows may be in a result, in seconds; infinity: no limit.
-    fixed
-        Whether states hold a fixed number of intermediate results, as in [Mukherji11]. If not,
-        their size follows the arrivals, and an intermediate result leaves when one of its members
-        is too old, so that nothing has to be refreshed.
-    purged
-        Whether fixed states also release results too old for freshness, so that few arrivals do not
-        fill them.
-    chance
-        By how many standard deviations of the arrivals fixed states are refreshed faster than the
-        average requires.
-    """
+    """A tree and its statistics by half join."""
 
     shape: TreeShape
+    """The tree."""
     rates: tuple[float, ...]
+    """Arrivals of the leaves."""
     productivity: tuple[float, ...]
+    """Results per probe, when every state is as full as it is without limits (equation 3)."""
     own: tuple[float, ...]
+    """Rows of the own states, when they are full."""
     freshness: tuple[float, ...] = ()
+    """For each leaf, how old its rows may be in a result, in seconds; infinity: no limit."""
     fixed: bool = True
+    """Whether states hold a fixed number of intermediate results, as in [Mukherji11]. If not,
+    their size follows the arrivals, and an intermediate result leaves when one of its members is
+    too old, so that nothing has to be refreshed.
+    """
     purged: bool = False
+    """Whether fixed states also release results too old for freshness, so that few arrivals do
+    not fill them.
+    """
     chance: float = 0.0
+    """By how many standard deviations of the arrivals fixed states are refreshed faster than the
+    average requires.
+    """
 
     def __post_init__(self) -> None:
         leaves, count = self.shape.leaves, self.shape.count
@@ -96,35 +87,10 @@ class PlanModel:
                 ),
             )
 
-    @classmethod
-    def of_selectivities(
-        cls,
-        shape: TreeShape,
-        rates: Sequence[float],
-        own: Sequence[float],
-        selectivities: Sequence[float],
-        freshness: Sequence[float] = (),
-    ) -> PlanModel:
-        """Return a model from the selectivity of each join, by ``shape.joins`` (equation 3).
-
-        >>> shape = TreeShape.of((0, 1))
-        >>> PlanModel.of_selectivities(shape, [500, 700], [5000, 500], [0.001]).productivity
-        (0.5, 5.0)
-        """
-        found = [0.0] * shape.count
-        for pair, selectivity in zip(shape.joins, selectivities, strict=True):
-            for h in pair:
-                found[h] = selectivity * own[shape.partner[h]]
-        return cls(shape, tuple(rates), tuple(found), tuple(own), tuple(freshness))
-
-    def with_freshness(self, *, factor: float) -> PlanModel:
-        """Return the model with every freshness a multiple of the window of its stream."""
-        return replace(self, freshness=tuple(factor * window for window in self.windows))
-
     @cached_property
     def windows(self) -> tuple[float, ...]:
         """The seconds that a row of each leaf stays in its state: rows over rate (appendix A)."""
-        return tuple(_over(self.own[leaf], rate) for leaf, rate in enumerate(self.rates))
+        return tuple(ratio(self.own[leaf], rate) for leaf, rate in enumerate(self.rates))
 
     def held(self, h: int) -> float:
         """Return the average number of arrivals until a result has left its fixed state."""
@@ -164,7 +130,7 @@ class PlanModel:
             fresh - window / 2 for fresh, window in zip(self.freshness, self.windows, strict=True)
         ]
         lives = [min(left[leaf] for leaf in members) for members in self.shape.members]
-        return tuple(_over(size, life) for size, life in zip(self.own, lives, strict=True))
+        return tuple(ratio(size, life) for size, life in zip(self.own, lives, strict=True))
 
     def _flow(self, budgets: Sequence[float], full: Sequence[float] | None) -> Flow:
         """Compute the flow bottom up; ``full`` has the arrivals that fill each state."""
@@ -179,7 +145,7 @@ class PlanModel:
             for h in pair:
                 other = shape.partner[h]
                 if full is not None and other >= shape.leaves:
-                    productivity[h] *= min(_over(arrivals[other], full[other], 1.0), 1.0)
+                    productivity[h] *= min(ratio(arrivals[other], full[other], 1.0), 1.0)
                 made = _times(probes[h], productivity[h])
                 if shape.parent[h] == ROOT:
                     throughput += made
@@ -232,55 +198,10 @@ class PlanModel:
 
     def selectivity(self, h: int) -> float:
         """Return the results per pair of a probing row and a row of the partner's state."""
-        return _over(self.productivity[h], self.own[self.shape.partner[h]])
-
-    # Cost -----------------------------------------------------------------------------------------
-
-    def unit_time_cost(
-        self, costs: Sequence[tuple[float, float, float]], budgets: Sequence[float] | None = None
-    ) -> tuple[float, ...]:
-        """Return the cost of each half join per second (equations 13 to 15).
-
-        ``costs`` has the cost of a probe, an insert and a purge at each. All arrivals are inserted
-        and purged; under probe budgets only some of them probe.
-        """
-        flow = self.saturation if budgets is None else self.flow(budgets)
-        return tuple(
-            probes * probe + arrivals * (insert + purge)
-            for arrivals, probes, (probe, insert, purge) in zip(
-                flow.arrivals, flow.probes, costs, strict=True
-            )
-        )
+        return ratio(self.productivity[h], self.own[self.shape.partner[h]])
 
 
-@dataclass(frozen=True)
-class TableEntry:
-    """A path in the path productivity table (Table 2): resources, output and number of units."""
-
-    resources: float
-    output: float
-    most: float = inf
-
-    @property
-    def productivity(self) -> float:
-        """Results per probe."""
-        return _over(self.output, self.resources)
-
-
-def path_table(model: PlanModel, units: Sequence[float]) -> tuple[TableEntry, ...]:
-    """Return the table for units of these numbers of rows of each leaf."""
-    return tuple(_entries(model, units))
-
-
-def _entries(model: PlanModel, units: Sequence[float]) -> Iterator[TableEntry]:
-    for path, unit in enumerate(units):
-        most = (
-            inf if model.rates[path] == inf else _over(model.rates[path] * (1 + 1e-12), unit) // 1
-        )
-        yield TableEntry(unit * model.path_costs[path], unit * model.cardinalities[path][-1], most)
-
-
-def _over(number: float, divisor: float, nothing: float = 0.0) -> float:
+def ratio(number: float, divisor: float, nothing: float = 0.0) -> float:
     """Return a quotient; ``nothing`` where the divisor is 0."""
     return number / divisor if divisor > 0 else nothing
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import exp, inf, sqrt
 
 from muntin.adapt.config import AdapterConfig, seconds_of
-from muntin.adapt.model import PlanModel
+from muntin.adapt.model import PlanModel, ratio
 from muntin.adapt.shape import TreeShape
 
 _FEW = 20.0
@@ -33,19 +33,7 @@ _MARGIN = 3.0
 
 @dataclass(frozen=True)
 class Sample:
-    """The counts of one cycle of event time, by half join.
-
-    Parameters
-    ----------
-    cycle, seconds
-        Number and length of the cycle.
-    arrivals, probes, matches
-        Rows that arrived, rows that probed, and the matches they found.
-    states
-        Rows in the own states at its end.
-    resources
-        Probes per second that were available; None: no limit.
-    """
+    """The counts of one cycle of event time, by half join: arrivals, probes, matches found."""
 
     cycle: int
     seconds: float
@@ -53,7 +41,9 @@ class Sample:
     probes: Sequence[float]
     matches: Sequence[float]
     states: Sequence[float]
+    """Rows in the own states at its end."""
     resources: float | None = None
+    """Probes per second that were available; None: no limit."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +89,7 @@ class Monitor:
         """Learn from a cycle."""
         self._remember(sample)
         rates = [
-            _ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles))
+            ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles))
             for cycles in self._arrived
         ]
         fills = [self._fill(h) for h in range(self.shape.count)]
@@ -131,7 +121,7 @@ class Monitor:
         )
         made, full = (sum(numbers) for numbers in zip(*self._made, strict=True))
         self.statistics = Statistics(
-            model, self._scatter(), self._unmeasured(sample), min(_ratio(made, full, 1.0), 1.0)
+            model, self._scatter(), self._unmeasured(sample), min(ratio(made, full, 1.0), 1.0)
         )
         return self.statistics
 
@@ -140,7 +130,7 @@ class Monitor:
         assert sample.seconds > 0, "a cycle has a length"
         for leaf, cycles in enumerate(self._arrived):
             expected = (
-                _ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles))
+                ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles))
                 * sample.seconds
             )
             if cycles and _apart(sample.arrivals[leaf], expected):
@@ -152,8 +142,8 @@ class Monitor:
         for h, probed in enumerate(self._probed):
             pairs = sample.probes[h] * states[self.shape.partner[h]]
             probes, matches, _ = self._seen(h, self.config.cycles)
-            expected = _ratio(matches, probes) * sample.probes[h]
-            spread = 1 + _ratio(matches, probes)  # the matches of one probe are correlated
+            expected = ratio(matches, probes) * sample.probes[h]
+            spread = 1 + ratio(matches, probes)  # the matches of one probe are correlated
             if (
                 probes >= _FEW
                 and sample.probes[h] >= _FEW
@@ -208,7 +198,7 @@ class Monitor:
         return found
 
     def _fill(self, h: int) -> float:
-        return min(max(_ratio(self._fed[h], self._full[h], 1.0), _LEAST_FILL), 1.0)
+        return min(max(ratio(self._fed[h], self._full[h], 1.0), _LEAST_FILL), 1.0)
 
     def _follow(self, sample: Sample, model: PlanModel) -> None:
         """Average the arrivals of states, over about half the shortest window of their members."""
@@ -248,10 +238,6 @@ def leaves_below(shape: TreeShape, join: int) -> tuple[int, ...]:
     """Return the leaves whose paths lead through a join."""
     pair = shape.joins[join]
     return tuple(leaf for leaf in range(shape.leaves) if any(h in shape.paths[leaf] for h in pair))
-
-
-def _ratio(number: float, divisor: float, nothing: float = 0.0) -> float:
-    return number / divisor if divisor > 0 else nothing
 
 
 def _apart(found: float, expected: float, spread: float = 1.0) -> bool:

@@ -12,7 +12,13 @@ from muntin.adapt.cover import cover_states, refresh_rates, take_back
 from muntin.adapt.freshness import RefreshProblem
 from muntin.adapt.grepp import grepp
 from muntin.adapt.heuristics import best_hjp, ebest_hjp, equal_hj, global_hjpr, sbest_hjp
-from muntin.adapt.knapsack import best_multiples, greedy_multiples, unit_table
+from muntin.adapt.knapsack import (
+    PARTS,
+    TableEntry,
+    best_multiples,
+    greedy_multiples,
+    path_table,
+)
 from muntin.adapt.model import PlanModel
 from muntin.adapt.steady_state import fill_and_probe
 
@@ -20,6 +26,7 @@ _WORTH = 1e-9
 """A division is better only if it produces this share more."""
 
 Policy = Callable[[PlanModel, float], Allocation]
+Solver = Callable[[Sequence[TableEntry], float], Sequence[int]]
 
 
 def jaqpot(model: PlanModel, resources: float) -> Allocation:
@@ -95,33 +102,23 @@ def _grepp(model: PlanModel, resources: float) -> Allocation:
     )
 
 
-def _greedy(model: PlanModel, resources: float) -> Allocation:
-    """Divide by the discrete model, greedily."""
-    table = unit_table(model)
-    multiples = greedy_multiples(table, resources)
-    return by_paths(
-        "greedy",
-        model,
-        [count * entry.resources for count, entry in zip(multiples, table, strict=True)],
-    )
+def _discrete(policy: str, solve: Solver) -> Policy:
+    """Return the policy that divides by the discrete model with a solver."""
 
+    def divide(model: PlanModel, resources: float) -> Allocation:
+        table = path_table(model, [rate / PARTS for rate in model.rates])
+        multiples = solve(table, resources)
+        shares = [count * entry.resources for count, entry in zip(multiples, table, strict=True)]
+        return by_paths(policy, model, shares)
 
-def _knapsack(model: PlanModel, resources: float) -> Allocation:
-    """Divide by the discrete model, with dynamic programming."""
-    table = unit_table(model)
-    multiples = best_multiples(table, resources)
-    return by_paths(
-        "knapsack",
-        model,
-        [count * entry.resources for count, entry in zip(multiples, table, strict=True)],
-    )
+    return divide
 
 
 POLICIES: Mapping[str, Policy] = {
     "jaqpot": jaqpot,
     "grepp": _grepp,
-    "greedy": _greedy,
-    "knapsack": _knapsack,
+    "greedy": _discrete("greedy", greedy_multiples),
+    "knapsack": _discrete("knapsack", best_multiples),
     "equal_hj": equal_hj,
     "global_hjpr": global_hjpr,
     "ebest_hjp": ebest_hjp,
@@ -134,8 +131,9 @@ POLICIES: Mapping[str, Policy] = {
 def allocate(policy: str, model: PlanModel, resources: float) -> Allocation:
     """Divide resources, in probes per second, by the named policy.
 
-    >>> from muntin.adapt.shape import TreeShape
-    >>> model = PlanModel.of_selectivities(TreeShape.of((0, 1)), [500, 700], [5000, 500], [0.001])
+    >>> from muntin.adapt.shape import ROOT, TreeShape
+    >>> pair = TreeShape(2, parent=(ROOT, ROOT), partner=(1, 0))
+    >>> model = PlanModel(pair, (500, 700), productivity=(0.5, 5.0), own=(5000, 500))
     >>> allocate("best_hjp", model, 300).budgets
     (0.0, 300.0)
     """

@@ -1,25 +1,8 @@
-"""ARG_MAX(x, key): the value of the row with the greatest key.
-
-Among equal keys it is that of the oldest row. Rows with a NULL in either are ignored.
-"""
+"""ARG_MAX(x, key): the value of the row with the greatest key, the oldest of several."""
 
 from __future__ import annotations
 
-from muntin.aggregates.function import AggregateFunction, Arguments, Keyed, RankKind
-from muntin.aggregates.types import is_any
+from muntin.aggregates.extreme import by_key
+from muntin.aggregates.function import RankKind
 
-_ROW = Keyed(RankKind.GREATEST)
-
-FUNCTION = AggregateFunction(
-    name="arg_max",
-    example="ARG_MAX(x, y)",
-    accepts=is_any,
-    needs=lambda _kind, _fraction: (_ROW,),
-    result=lambda kept, _kind, _fraction: kept.pick(_ROW),
-    aliases=("argmax", "max_by"),
-    arguments=Arguments.WITH_KEY,
-    oracle=(
-        "(list({argument} ORDER BY {key} DESC, {order}) "
-        "FILTER ({argument} IS NOT NULL AND {key} IS NOT NULL))[1]"
-    ),
-)
+FUNCTION = by_key("arg_max", RankKind.GREATEST, ("argmax", "max_by"))

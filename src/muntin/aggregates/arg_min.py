@@ -1,25 +1,8 @@
-"""ARG_MIN(x, key): the value of the row with the least key.
-
-Among equal keys it is that of the oldest row. Rows with a NULL in either are ignored.
-"""
+"""ARG_MIN(x, key): the value of the row with the least key, the oldest of several."""
 
 from __future__ import annotations
 
-from muntin.aggregates.function import AggregateFunction, Arguments, Keyed, RankKind
-from muntin.aggregates.types import is_any
+from muntin.aggregates.extreme import by_key
+from muntin.aggregates.function import RankKind
 
-_ROW = Keyed(RankKind.LEAST)
-
-FUNCTION = AggregateFunction(
-    name="arg_min",
-    example="ARG_MIN(x, y)",
-    accepts=is_any,
-    needs=lambda _kind, _fraction: (_ROW,),
-    result=lambda kept, _kind, _fraction: kept.pick(_ROW),
-    aliases=("argmin", "min_by"),
-    arguments=Arguments.WITH_KEY,
-    oracle=(
-        "(list({argument} ORDER BY {key} ASC, {order}) "
-        "FILTER ({argument} IS NOT NULL AND {key} IS NOT NULL))[1]"
-    ),
-)
+FUNCTION = by_key("arg_min", RankKind.LEAST, ("argmin", "min_by"))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Integers = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from muntin.model.arrays import Integers, Mask, Reals
 
 _SPLITTER = 134_217_729.0
 _LIMIT = 10**38

@@ -19,9 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Integers: TypeAlias = npt.NDArray[np.int64]
-Reals: TypeAlias = npt.NDArray[np.float64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
+from muntin.model.arrays import Integers, Mask, Reals
 
 
 class Keep(StrEnum):
@@ -123,69 +121,48 @@ class Result:
 
 @dataclass(frozen=True)
 class Partial:
-    """How an aggregate is computed from the results of disjoint parts of its rows.
-
-    Parameters
-    ----------
-    parts
-        The aggregates to compute of each part, as names of functions with their types; None stands
-        for the type of this aggregate.
-    form
-        SQL over the merged parts, ``{0}``, ``{1}``, ...
-    """
+    """How an aggregate is computed from the results of disjoint parts of its rows."""
 
     parts: tuple[tuple[str, pa.DataType | None], ...]
+    """The aggregates to compute of each part, as names of functions with their types; None
+    stands for the type of this aggregate.
+    """
     form: str = "{0}"
+    """SQL over the merged parts, ``{0}``, ``{1}``, ..."""
 
 
 @dataclass(frozen=True)
 class AggregateFunction:
-    """One aggregate function.
-
-    Parameters
-    ----------
-    name
-        The name in DuckDB.
-    example
-        A call, for the documentation and the tests.
-    accepts
-        Whether the function takes an argument of a type.
-    needs
-        The state of an argument of a type; the fraction is that of a quantile.
-    result
-        The values, from the state, the result type and the fraction.
-    aliases
-        Other names.
-    within_group
-        The name in the form ``name(fraction) WITHIN GROUP (ORDER BY expression)``.
-    arguments
-        The arguments of a call.
-    partial
-        How partial results over an argument of a type are merged; None if they cannot be.
-    merged_by
-        The function that merges results over parts.
-    ignores_duplicates
-        Whether DISTINCT makes no difference.
-    adds_up_distinct
-        Whether results with DISTINCT add up over parts that share no value.
-    oracle
-        The call in DuckDB that defines the value; ``{order}`` are the columns that order rows
-        by time.
-    """
+    """One aggregate function."""
 
     name: str
+    """The name in DuckDB."""
     example: str
+    """A call, for the documentation and the tests."""
     accepts: Callable[[pa.DataType], bool]
+    """Whether the function takes an argument of a type."""
     needs: Callable[[pa.DataType, Fraction], tuple[Need, ...]]
+    """The state of an argument of a type; the fraction is that of a quantile."""
     result: Callable[[ArgumentSummary, pa.DataType, Fraction], Result]
+    """The values, from the state, the result type and the fraction."""
     aliases: tuple[str, ...] = ()
+    """Other names."""
     within_group: str = ""
+    """The name in the form ``name(fraction) WITHIN GROUP (ORDER BY expression)``."""
     arguments: Arguments = Arguments.ONE
+    """The arguments of a call."""
     partial: Callable[[pa.DataType | None], Partial | None] = lambda _kind: None
+    """How partial results over an argument of a type are merged; None if they cannot be."""
     merged_by: str = ""
+    """The function that merges results over parts."""
     ignores_duplicates: bool = False
+    """Whether DISTINCT makes no difference."""
     adds_up_distinct: bool = False
+    """Whether results with DISTINCT add up over parts that share no value."""
     oracle: str = "{name}({distinct}{argument}{fraction})"
+    """The call in DuckDB that defines the value; ``{order}`` are the columns that order rows by
+    time.
+    """
 
     @property
     def spellings(self) -> tuple[str, ...]:

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from muntin.aggregates.function import AggregateFunction, Partial, Rank, RankKind, ranked_result
+from muntin.aggregates.extreme import by_value
+from muntin.aggregates.function import RankKind
 from muntin.aggregates.types import is_ordered
 
-_RANK = Rank(RankKind.GREATEST)
-
-FUNCTION = AggregateFunction(
-    name="max",
-    example="MAX(x)",
-    accepts=is_ordered,
-    needs=lambda _kind, _fraction: (_RANK,),
-    result=lambda kept, _kind, _fraction: ranked_result(kept, _RANK),
-    partial=lambda _kind: Partial((("max", None),)),
-    merged_by="max",
-    ignores_duplicates=True,
-)
+FUNCTION = by_value("max", RankKind.GREATEST, is_ordered)

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from muntin.aggregates.function import AggregateFunction, Partial, Rank, RankKind, ranked_result
+from muntin.aggregates.extreme import by_value
+from muntin.aggregates.function import RankKind
 from muntin.aggregates.types import is_ordered
 
-_RANK = Rank(RankKind.LEAST)
-
-FUNCTION = AggregateFunction(
-    name="min",
-    example="MIN(x)",
-    accepts=is_ordered,
-    needs=lambda _kind, _fraction: (_RANK,),
-    result=lambda kept, _kind, _fraction: ranked_result(kept, _RANK),
-    partial=lambda _kind: Partial((("min", None),)),
-    merged_by="min",
-    ignores_duplicates=True,
-)
+FUNCTION = by_value("min", RankKind.LEAST, is_ordered)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,7 @@ from muntin.errors import MuntinError, RunError, SqlError
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.printable import printable, printable_lines
 from muntin.plan.description import draw, to_dict
+from muntin.spark.replacement import Replacement
 from muntin.testing.runner import run_file
 
 app = typer.Typer(
@@ -97,8 +99,8 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
         ),
     ] = None,
     checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="Folder from which a later run resumes. Default: none."),
+        str | None,
+        typer.Option(help="Folder or URL from which a later run resumes. Default: none."),
     ] = None,
     master: Annotated[
         str | None,
@@ -125,8 +127,18 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
     ] = None,
     allow_path: AllowPath = None,
     replace: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUERY",
+            help="Start this query again and delete its earlier output; repeatable.",
+        ),
+    ] = None,
+    replace_all: Annotated[
         bool,
-        typer.Option("--replace", help="Delete output of other runs and of changed queries."),
+        typer.Option(
+            "--replace-all",
+            help="Do so for every query that has changed, and delete output of other runs.",
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -146,7 +158,7 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
             log,
             as_json,
             _given(allow_path),
-            replace,
+            Replacement(replace_all, tuple(replace or ()), shlex.join(["muntin", *sys.argv[1:]])),
             until,
         ),
     )

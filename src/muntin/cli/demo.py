@@ -27,6 +27,7 @@ from muntin.cli.progress_view import Screen, View
 from muntin.cli.run import stopping, watch
 from muntin.model.clock import parse_instant
 from muntin.spark.api import SparkEngine
+from muntin.spark.batch_results import BatchResults
 from muntin.spark.session import local_session
 from muntin.spark.sinks import Sink
 from muntin.spark.temp_files import HeldFolder
@@ -77,11 +78,12 @@ class Recent(Sink):
     total: int = 0
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_SHOWN))
 
-    def write(self, results: pa.Table, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         """Add the changes of a batch."""
         del batch
         self.total += len(results)
-        shown = [line_of(row) for row in results.slice(max(0, len(results) - _SHOWN)).to_pylist()]
+        last = results.table().slice(max(0, len(results) - _SHOWN))
+        shown = [line_of(row) for row in last.to_pylist()]
         self.lines.extend(shown)
         if self.printing and shown:
             print(f"{self.name:>10} {shown[-1]}", flush=True)

@@ -22,6 +22,7 @@ from muntin.engine.script_check import Scope
 from muntin.errors import InputError, MuntinError, SettingError
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.clock import parse_instant, parse_interval
+from muntin.spark.replacement import NOTHING, Replacement
 
 if TYPE_CHECKING:
     from muntin.spark import SparkEngine
@@ -36,7 +37,7 @@ class RunOptions:
     """The options of a run; under ``once`` it ends when all available input is processed."""
 
     once: bool = False
-    checkpoint: Path | None = None
+    checkpoint: str | None = None
     master: str | None = None
     partitions: int | None = None
     trigger: str = "0 seconds"
@@ -44,7 +45,7 @@ class RunOptions:
     log: Path | None = None
     as_json: bool = False
     allowed_paths: list[str] | None = None
-    replace: bool = False
+    replace: Replacement = NOTHING
     until: str | None = None
     """An instant: the run ends as under ``once``, after time has advanced to it."""
 
@@ -56,12 +57,14 @@ class RunOptions:
 
 def run_app(path: Path, options: RunOptions) -> None:
     """Run a script; report all mistakes that can be found without Spark before starting it."""
-    if not read_app(path, Scope(AllowedPaths.of(options.allowed_paths), on_spark=True)):
+    plans = read_app(path, Scope(AllowedPaths.of(options.allowed_paths), on_spark=True))
+    if not plans:
         raise InputError(
             f"{path} leaves no query to run", hint="Add CREATE QUERY name AS SELECT ..."
         )
+    options.replace.check(plan.query.name for plan in plans)
     _check_times(options)
-    if options.checkpoint is not None and options.checkpoint.is_file():
+    if options.checkpoint is not None and Path(options.checkpoint).is_file():
         raise InputError(f"the checkpoint {options.checkpoint} is a file", hint="Give a folder")
     with _logging_to(options.log), stopping() as stop:
         _run(path, options, stop)
@@ -140,6 +143,12 @@ def _report_saved(engine: SparkEngine | None, options: RunOptions) -> None:
         saved = "Nothing is kept to resume from; --checkpoint DIR keeps it"
     elif batch < 0:
         saved = "Nothing was lost: run the same command again"
+    elif options.replace.names:
+        # The same command would start the named queries again.
+        saved = (
+            f"Everything up to it is saved in {options.checkpoint}: "
+            "run the same command without --replace to resume"
+        )
     else:
         saved = (
             f"Everything up to it is saved in {options.checkpoint}: "

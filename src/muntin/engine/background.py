@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from weakref import WeakSet
 
 from muntin.engine.executor import Executor
@@ -13,8 +13,7 @@ from muntin.engine.fair_lock import FairLock
 from muntin.engine.query_registry import QueryRegistry
 from muntin.errors import CatalogError
 from muntin.operators.join.schedule import TurnPace
-from muntin.runtime.dataflow import Dataflow, Frontier
-from muntin.state.batch import Batch
+from muntin.runtime.dataflow import Dataflow
 
 _TURN = TurnPace(first=400_000, longest=400_000, results=1 << 12)
 """A turn of the executor: less than half a millisecond; results are built in other turns."""
@@ -98,17 +97,18 @@ class Live:
             self._deliveries.drain(until - time.monotonic())
         return time.monotonic() < until
 
-    def offer(self, rows: Mapping[str, Batch], frontier: Frontier) -> bool:
-        """Take rows for the thread to process; return False when there is no thread."""
-        if self._executor is None:
-            return False
-        if self._executor.failure is not None:
+    def is_running(self) -> bool:
+        """Return whether there is a thread; raise the failure that ended it, if one did."""
+        if self._executor is not None and self._executor.failure is not None:
             raise self._executor.failure
-        self._registry.take(self._dataflow.offer(rows, frontier))
+        return self._executor is not None
+
+    def wake(self) -> None:
+        """Process what the dataflow was offered."""
+        assert self._executor is not None, "there is a thread"
         self._executor.wake()
         if self._has_failed():
             self.finish()
-        return True
 
     def finish(self) -> None:
         """Complete all work, then suspend what failed: before queries change, and at the end."""
@@ -119,7 +119,7 @@ class Live:
             self._suspend()
 
     def _has_failed(self) -> bool:
-        return any(group.guard.failed for group in self._dataflow.groups)
+        return any(group.failed for group in self._dataflow.groups)
 
     def _set_live(self, *, live: bool) -> None:
         self._deliveries.live = live

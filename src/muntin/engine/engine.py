@@ -18,9 +18,8 @@ from muntin.engine.declarations import Declarations
 from muntin.engine.fair_lock import FairLock
 from muntin.engine.input_rows import Rows, read_rows, read_table, read_times
 from muntin.engine.inspector import Inspector
-from muntin.engine.query_registry import QueryRegistry
+from muntin.engine.query_registry import QueryRegistry, StandingQuery
 from muntin.engine.registrar import Registrar, read_clock
-from muntin.engine.standing_query import StandingQuery
 from muntin.engine.suspended_query import Suspender
 from muntin.errors import CatalogError
 from muntin.kernels.jit import prepare
@@ -28,12 +27,11 @@ from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream
 from muntin.model.clock import Instant, parse_instant
-from muntin.runtime.arrivals import batch_of
 from muntin.runtime.dataflow import Dataflow, Frontier
-from muntin.runtime.stream_clock import StreamState
+from muntin.runtime.stream_input import StreamState
 from muntin.sql.streams import make_stream, make_table, read_slack
 from muntin.sql.types import build_schema
-from muntin.state.batch import Batch
+from muntin.state.batch import Batch, batch_of
 
 
 def _system_clock() -> int:
@@ -188,7 +186,10 @@ class Engine:
         self._registry.deliveries.deliver()
 
     def _step(self, rows: Mapping[str, Batch], frontier: Frontier) -> None:
-        if not self._live.offer(rows, frontier):
+        if self._live.is_running():
+            self._registry.take(self.dataflow.offer(rows, frontier))
+            self._live.wake()
+        else:
             self._registry.take(self.dataflow.step(rows, frontier))
         self._suspender.run()
 

@@ -15,8 +15,8 @@ from muntin.engine.column_conversion import convert, from_values
 from muntin.errors import InputError
 from muntin.model.catalog import find_column
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
-from muntin.runtime.arrivals import times_of
 from muntin.sql.types import build_schema
+from muntin.state.batch import times_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from muntin.plan.description import Description, draw, to_dict
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.stalled_stream import Waiting, describe_waiting
-from muntin.runtime.stream_clock import StreamState
+from muntin.runtime.stream_input import StreamState
 
 
 def _instant(micros: int) -> str | None:

@@ -15,8 +15,7 @@ from muntin.engine.query_registry import QueryRegistry
 from muntin.errors import MuntinError, QuerySuspendedError
 from muntin.plan.description import Description, Fact
 from muntin.runtime.dataflow import Dataflow
-from muntin.runtime.fault_isolation import reason_of
-from muntin.runtime.query_group import Running
+from muntin.runtime.query_group import Running, reason_of
 
 _log = logging.getLogger("muntin")
 

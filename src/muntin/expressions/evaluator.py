@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.expressions.duck import Duck, EvaluationFailure
-from muntin.expressions.plain import Mask, plain_mask
+from muntin.expressions.plain import plain_mask
 from muntin.expressions.salvage import first_line, salvage
+from muntin.model.arrays import Mask
 from muntin.plan.expression import Expression
 
 
@@ -101,7 +101,7 @@ class Evaluator:
         if failed.any():
             self.last_failure = first_line(error)
 
-    def holds(self, predicates: Sequence[Expression], batch: pa.Table) -> npt.NDArray[np.bool_]:
+    def holds(self, predicates: Sequence[Expression], batch: pa.Table) -> Mask:
         """Return whether all predicates are true (not false, not NULL), row by row."""
         masks = [plain_mask(predicate.sql, batch) for predicate in predicates]
         plain = [mask for mask in masks if mask is not None]
@@ -109,5 +109,5 @@ class Evaluator:
             return np.logical_and.reduce(plain) if len(plain) > 1 else plain[0]
         text = " AND ".join(f"({predicate.sql})" for predicate in predicates)
         (column,) = self.raw([f"({text})::BOOLEAN"], batch)
-        mask: npt.NDArray[np.bool_] = column.fill_null(False).to_numpy()
+        mask: Mask = column.fill_null(False).to_numpy()
         return mask

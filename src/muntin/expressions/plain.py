@@ -12,12 +12,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-Mask: TypeAlias = npt.NDArray[np.bool_]
+from muntin.model.arrays import Mask
+
 _Plain: TypeAlias = tuple[str, Callable[[Any, Any], Any], int]
 
 _OPERATORS = {

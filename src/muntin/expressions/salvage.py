@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.errors import EvaluationError
 from muntin.expressions.duck import EvaluationFailure
+from muntin.model.arrays import Mask
 
 MOST = 4_096
 """The largest number of rows of a batch that may fail.
@@ -21,7 +21,6 @@ If more fail, the expression counts as one that cannot be evaluated: the search 
 """
 
 Compute = Callable[[pa.Table], pa.ChunkedArray]
-Mask = npt.NDArray[np.bool_]
 
 
 def salvage(compute: Compute, rows: pa.Table, what: str) -> tuple[pa.ChunkedArray, Mask]:

@@ -2,13 +2,11 @@
 
 See [Mukherji11, sections 2 and 4].
 
-The join is that of :mod:`muntin.kernels.tree_join` under another policy. Before a row or partial
-match probes its sibling, :func:`may_probe` decides: a half join has a budget per cycle of event
-time, and all of them together have one. What may not probe now never does; it stays where others
-find it. A row that may not probe costs its insert and its expiry.
+The join is that of :mod:`muntin.kernels.tree_join`. Before a row or partial match probes its
+sibling, :mod:`muntin.kernels.probe_budgets` decides whether it may. What may not probe now never
+does; it stays where others find it. A row that may not probe costs its insert and its expiry.
 
-Cycles are counted by event time and choices depend on counts of rows only, so they are the same
-however rows are cut into batches. The kernel returns where a cycle begins. :func:`finish_cycles`
+The kernel returns where a cycle begins. :func:`finish_cycles`
 writes the samples of the cycles before, :func:`begin_cycle` sets budgets: what is decided from a
 sample takes effect with the next cycle.
 
@@ -36,13 +34,7 @@ from muntin.kernels.arrays import (
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.layout import (
     COORD,
-    COUNT,
     EVER,
-    F_AGE,
-    F_HOLD,
-    F_PRESENT,
-    F_SEEN,
-    F_SIZE,
     H_ALL_ARRIVED,
     H_ALL_MATCHED,
     H_ALL_PROBED,
@@ -54,36 +46,28 @@ from muntin.kernels.layout import (
     H_MATCHED,
     H_PROBED,
     KIND,
-    NEWEST_FIRST,
     NEXT,
     NODE_MEMBERS,
     NODE_SOURCES,
     NODE_USED,
     NODE_WIDTH,
     P_BASE,
-    P_CHOICE,
     P_COUNTED,
     P_COUNTED_AT,
     P_CYCLE,
-    P_ENFORCE,
-    P_KEEP,
     P_MOST,
     P_NEW,
     P_NEXT,
     P_PERIOD,
-    P_SEED,
-    P_STALE,
     P_USED,
-    RANDOMLY,
     SAMPLE_FIELDS,
-    SIZE,
     STORED,
     TAIL,
-    TIME,
 )
 from muntin.kernels.partial_matches import alive, link_partial_match
-from muntin.kernels.rows import mix, row_address
-from muntin.kernels.tree_join import Limits, Policy, make_tree_join
+from muntin.kernels.probe_budgets import first_slot, make_limits, set_limits_at
+from muntin.kernels.rows import row_address
+from muntin.kernels.tree_join import join_rows
 
 EMPTY_CYCLES = 8
 """Empty cycles that get samples after one with rows: enough for averages to fall to nothing."""
@@ -94,36 +78,6 @@ _AT_LEAST_EVERY = 64
 
 
 # -- cycles ----------------------------------------------------------------------------------------
-
-
-@inline
-def set_limits_at(budgets, stores, time, limits):
-    """Set the limits of all stores at an instant."""
-    cycles, freshness = budgets.cycles, budgets.freshness
-    leaf, kept, held, stale = limits
-    enforce = cycles[P_ENFORCE] != 0
-    for s in range(stores.shape[0]):
-        kind = stores[s, KIND]
-        if kind == STORED:
-            leaf[s] = EVER
-            kept[s] = EVER
-            held[s] = EVER
-            stale[s] = EVER
-            continue
-        if kind == TIME:
-            window = time - stores[s, SIZE]
-            old = max(time, freshness[F_PRESENT, s]) - freshness[F_SIZE, s]
-        else:
-            window = freshness[F_SEEN, s] - stores[s, SIZE] - 1
-            old = max(freshness[F_SEEN, s], freshness[F_PRESENT, s]) - freshness[F_SIZE, s] - 1
-        stale[s] = old
-        leaf[s] = max(window, old) if enforce else window
-        if cycles[P_KEEP] == 0:
-            kept[s] = leaf[s]
-            held[s] = window
-        else:
-            kept[s] = old if enforce else np.int64(EVER)
-            held[s] = min(window, old if enforce else freshness[F_HOLD, s])
 
 
 @inline
@@ -138,15 +92,6 @@ def rows_above(words, stores, s, limit):
         else:
             high = middle
     return stores[s, NEXT] - low
-
-
-@inline
-def first_slot(budgets, nodes, node):
-    """Return the oldest slot of a node that counts."""
-    cycles = budgets.cycles
-    if cycles[P_KEEP] == 0:
-        return np.int64(0)
-    return max(np.int64(0), nodes[node, NODE_USED] - cycles[P_KEEP])
 
 
 @inline
@@ -260,129 +205,6 @@ def begin_cycle(budgets, rates, now):
     cycles[P_NEXT] = cycle
 
 
-# -- the policy ------------------------------------------------------------------------------------
-
-
-@inline
-def is_over(budgets, time):
-    """Return whether an event belongs to another cycle than the rows before."""
-    return time // budgets.cycles[P_PERIOD] != budgets.cycles[P_CYCLE]
-
-
-@inline
-def make_limits(_budgets, scratch, n):
-    """Return where the limits of ``n`` stores are."""
-    return Limits(scratch[:n], scratch[n : 2 * n], scratch[2 * n : 3 * n], scratch[3 * n : 4 * n])
-
-
-@inline
-def set_limits(budgets, stores, events, event, limits):
-    """Note the counts of an event and set the limits."""
-    for s in range(stores.shape[0]):
-        if stores[s, KIND] == COUNT:
-            budgets.freshness[F_SEEN, s] = events.counts[event, s]
-    set_limits_at(budgets, stores, events.times[event], limits)
-
-
-@inline
-def may_probe(budgets, h):
-    """Return whether the next arrival at a half join may probe; count it in any case."""
-    half_joins, cycles = budgets.half_joins, budgets.cycles
-    half_joins[h, H_ARRIVED] += 1
-    if cycles[P_MOST] >= 0 and cycles[P_USED] >= cycles[P_MOST]:
-        return False
-    budget = half_joins[h, H_BUDGET]
-    if budget >= 0:
-        if half_joins[h, H_PROBED] >= budget:
-            return False
-        expected = half_joins[h, H_EXPECTED]
-        if expected > budget:
-            if cycles[P_CHOICE] == NEWEST_FIRST and half_joins[h, H_ARRIVED] <= expected - budget:
-                return False
-            if cycles[P_CHOICE] == RANDOMLY:
-                # By the number in the cycle: what came before it makes no difference, so a replay
-                # from any cycle draws the same.
-                drawn = mix(
-                    np.int64(
-                        mix(np.int64(mix(np.int64(mix(cycles[P_SEED])) ^ h)) ^ cycles[P_CYCLE])
-                    )
-                    ^ half_joins[h, H_ARRIVED]
-                )
-                if float(drawn >> np.uint64(11)) * 2.0**-53 * float(expected) >= float(budget):
-                    return False
-    half_joins[h, H_PROBED] += 1
-    cycles[P_USED] += 1
-    return True
-
-
-@inline
-def count_match(budgets, h):
-    """Count a match of a half join."""
-    budgets.half_joins[h, H_MATCHED] += 1
-
-
-@inline
-def count_result(budgets, arena, bound, stale):
-    """Note how old the rows of a result are, and whether it is stale."""
-    stores, freshness = arena.stores, budgets.freshness
-    too_old = False
-    for s in range(stores.shape[0]):
-        if stores[s, KIND] == STORED:
-            continue
-        behind = stale[s] - arena.words[bound[s] + COORD]
-        too_old |= behind >= 0
-        freshness[F_AGE, s] = max(freshness[F_AGE, s], behind + freshness[F_SIZE, s])
-    if too_old:
-        budgets.cycles[P_STALE] += 1
-
-
-@inline
-def save_counts(budgets, scratch, n):
-    """Keep what a climb counts behind the limits of ``n`` stores, to be able to undo it."""
-    half_joins, cycles, freshness = budgets
-    at = 4 * n
-    for h in range(half_joins.shape[0]):
-        scratch[at] = half_joins[h, H_ARRIVED]
-        scratch[at + 1] = half_joins[h, H_PROBED]
-        scratch[at + 2] = half_joins[h, H_MATCHED]
-        at += 3
-    for s in range(n):
-        scratch[at + s] = freshness[F_AGE, s]
-    scratch[at + n] = cycles[P_USED]
-    scratch[at + n + 1] = cycles[P_STALE]
-
-
-@inline
-def restore_counts(budgets, scratch, n):
-    """Set the counts back to what they were."""
-    half_joins, cycles, freshness = budgets
-    at = 4 * n
-    for h in range(half_joins.shape[0]):
-        half_joins[h, H_ARRIVED] = scratch[at]
-        half_joins[h, H_PROBED] = scratch[at + 1]
-        half_joins[h, H_MATCHED] = scratch[at + 2]
-        at += 3
-    for s in range(n):
-        freshness[F_AGE, s] = scratch[at + s]
-    cycles[P_USED] = scratch[at + n]
-    cycles[P_STALE] = scratch[at + n + 1]
-
-
-_join = make_tree_join(
-    Policy(
-        is_over=is_over,
-        make_limits=make_limits,
-        set_limits=set_limits,
-        save=save_counts,
-        restore=restore_counts,
-        may_probe=may_probe,
-        first_slot=first_slot,
-        count_match=count_match,
-        count_result=count_result,
-    )
-)
-
-
 @kernel(
     Arena, Program, TreeNodes, BudgetArrays, EventArrays, Span, int, int, Output, part="overload"
 )
@@ -392,7 +214,7 @@ def join_limited(arena, program, tree, budgets, events, span, count, silent, out
     Returns what :func:`muntin.kernels.tree_join.join_tree` returns. CYCLE: the event belongs to
     another cycle than the rows before, which is to begin; its row is not in its store yet.
     """
-    return _join(arena, program, tree, budgets, events, span, count, silent, output)
+    return join_rows(arena, program, tree, budgets, events, span, count, silent, output)
 
 
 @kernel(Arena, TreeNodes, int, part="overload")

@@ -36,8 +36,8 @@ _FLAGS: dict[str, Any] = {
 _kernels: list[Kernel] = []
 _parts: dict[str, list[Kernel]] = {}
 _prepared = False
-checking = False
-"""Whether kernels that are compiled from now on check the types of their arguments."""
+guard: Callable[[Kernel, Callable[..., Any]], Callable[..., Any]] | None = None
+"""Wraps the code of kernels that are compiled from now on; see ``muntin.testing.kernel_checks``."""
 
 
 def inline(function: Function) -> Function:
@@ -50,15 +50,12 @@ class Kernel:
     """An entry point of compiled code: one signature, called without numba's dispatch.
 
     Dispatch looks up the type of every argument at every call, which takes microseconds for a
-    named tuple. The compiled code itself checks only dimensions and sizes of items, so tests set
-    :data:`checking` before they compile anything: then an argument of another type, or an array
-    that is not contiguous, is an error. Kernels read some arrays that Arrow does not let them
-    write, so that is not checked.
+    named tuple. The compiled code itself checks only dimensions and sizes of items.
     """
 
     def __init__(self, function: Callable[..., Any], types: Sequence[Any]) -> None:
         self.name = function.__name__
-        self._types = types
+        self.types = types
         self._entry: Callable[..., Any] | None = None
         try:
             self._compiled: Any = numba.njit(cache=True, **_FLAGS)(function)
@@ -76,35 +73,20 @@ class Kernel:
             return self(*arguments)
         return self._entry(*arguments)
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether it was compiled, or loaded from the cache."""
-        return self._entry is not None
-
     def compile(self) -> bool:
         """Make the code ready, and return whether the cache on disk had it."""
         if self._entry is None:
-            if isinstance(self._types[0], str):
-                self._compiled.compile(self._types[0])
+            if isinstance(self.types[0], str):
+                self._compiled.compile(self.types[0])
                 self._entry = self._compiled
             else:
-                self._compiled.compile(tuple(map(_type, self._types)))
+                self._compiled.compile(tuple(map(_type, self.types)))
                 self._compiled.disable_compile()
                 (compiled,) = self._compiled.overloads.values()
                 self._entry = compiled.entry_point
-                if checking:
-                    self._entry = self._checked(compiled.entry_point)
+                if guard is not None:
+                    self._entry = guard(self, compiled.entry_point)
         return not self._compiled.stats.cache_misses
-
-    def _checked(self, entry: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            pairs = zip(arguments, self._types, strict=True)
-            for place, (argument, declared) in enumerate(pairs):
-                if not _fits(argument, declared):
-                    raise TypeError(f"{self.name}: argument {place} is no {declared}: {argument!r}")
-            return entry(*arguments)
-
-        return call
 
 
 def kernel(*types: Any, part: str = "") -> Callable[[Function], Function]:
@@ -129,7 +111,7 @@ def _type(declared: Any) -> Any:
     if declared is float:
         return numba.float64
     if hasattr(declared, "_fields"):
-        fields = _fields(declared)
+        fields = fields_of(declared)
         return numba.types.BaseTuple.from_types(tuple(map(_type, fields)), declared)
     array, dimensions = get_args(declared)
     (scalar,) = get_args(get_args(array)[1])
@@ -137,27 +119,9 @@ def _type(declared: Any) -> Any:
 
 
 @cache
-def _fields(declared: Any) -> tuple[Any, ...]:
+def fields_of(declared: Any) -> tuple[Any, ...]:
     """Return the declared types of the fields of a named tuple."""
     return tuple(get_type_hints(declared, include_extras=True).values())
-
-
-def _fits(argument: Any, declared: Any) -> bool:
-    """Return whether an argument is of a declared type."""
-    if declared is int:
-        return isinstance(argument, int | np.integer)
-    if declared is float:
-        return isinstance(argument, float)
-    if hasattr(declared, "_fields"):
-        return isinstance(argument, declared) and all(map(_fits, argument, _fields(declared)))
-    array, dimensions = get_args(declared)
-    (scalar,) = get_args(get_args(array)[1])
-    return (
-        isinstance(argument, np.ndarray)
-        and argument.dtype == np.dtype(scalar)
-        and argument.ndim == dimensions
-        and argument.flags.c_contiguous
-    )
 
 
 def _stamp_of(function: Callable[..., Any]) -> str:

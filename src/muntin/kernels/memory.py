@@ -50,25 +50,20 @@ def prefetch_address(typing_context: Any, address: Any) -> Any:
     return types.void(address), generate
 
 
-@intrinsic
-def load_word(typing_context: Any, address: Any) -> Any:
-    """Return the 64-bit word at an address."""
-    del typing_context
+def _loader(bits: int, kind: Any) -> Any:
+    @intrinsic
+    def load(typing_context: Any, address: Any) -> Any:
+        """Return the number of so many bits at an address."""
+        del typing_context
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del context, signature
-        return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()))
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            del context, signature
+            return builder.load(builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer()))
 
-    return types.int64(address), generate
+        return kind(address), generate
+
+    return load
 
 
-@intrinsic
-def load_half(typing_context: Any, address: Any) -> Any:
-    """Return the 32-bit half at an address."""
-    del typing_context
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del context, signature
-        return builder.load(builder.inttoptr(arguments[0], ir.IntType(32).as_pointer()))
-
-    return types.int32(address), generate
+load_word = _loader(64, types.int64)
+load_half = _loader(32, types.int32)

@@ -16,7 +16,6 @@ from muntin.kernels.layout import (
     HEAD_STEP,
     HEADS,
     KEY_COUNT,
-    KEYS,
     LINK,
     MODULAR,
     NEXT,
@@ -26,18 +25,7 @@ from muntin.kernels.layout import (
     TAIL,
 )
 from muntin.kernels.memory import prefetch
-from muntin.kernels.rows import bucket_of, head_row, mix, row_address
-
-
-@inline
-def incoming_bucket(indexes, x, incoming, offset):
-    """Return the bucket of an index to which a row that has not come yet belongs."""
-    hashed = np.uint64(0)
-    code = np.int64(0)
-    for c in range(indexes[x, KEY_COUNT]):
-        code = incoming[offset + indexes[x, KEYS + c]]
-        hashed = mix(np.int64(hashed) ^ code)
-    return bucket_of(hashed, code, indexes[x, MODULAR], indexes[x, BUCKETS])
+from muntin.kernels.rows import bucket_of, head_row, mix, row_address, row_bucket
 
 
 @inline
@@ -68,7 +56,7 @@ def fetch_heads(arena, flat, at, s, incoming, offset, pipe, place):
         prefetch(
             halves,
             indexes[own, HEADS]
-            + incoming_bucket(indexes, own, incoming, offset) * indexes[own, HEAD_STEP],
+            + row_bucket(incoming, indexes, own, offset) * indexes[own, HEAD_STEP],
         )
 
 

@@ -90,7 +90,7 @@ def bucket_of(hashed, code, modular, buckets):
 
 @inline
 def row_bucket(words, indexes, x, address):
-    """Return the bucket of a stored row under an index."""
+    """Return the bucket of a row under an index; the row may also be one that has not come yet."""
     hashed = np.uint64(0)
     code = np.int64(0)
     for c in range(indexes[x, KEY_COUNT]):

@@ -15,13 +15,12 @@ Nothing above a row's path changes while it climbs, so a climb that does not fit
 repeated: its partial matches are the last ones of their nodes and the heads of their chains.
 
 One walk serves the unlimited join and the one under probe budgets
-(:mod:`muntin.kernels.budgeted_join`): :func:`make_tree_join` compiles it with a :class:`Policy`,
-whose functions are inlined, so those that do nothing cost nothing.
+(:mod:`muntin.kernels.budgeted_join`), which :mod:`muntin.kernels.probe_budgets` limits.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -71,7 +70,19 @@ from muntin.kernels.layout import (
 )
 from muntin.kernels.nway_join import copy_counters
 from muntin.kernels.partial_matches import alive, keep_partial_match, undo
-from muntin.kernels.probe import emit, set_limits
+from muntin.kernels.probe import emit
+from muntin.kernels.probe_budgets import (
+    Limits,
+    count_match,
+    count_result,
+    first_slot,
+    is_over,
+    make_limits,
+    may_probe,
+    restore_counts,
+    save_counts,
+    set_tree_limits,
+)
 from muntin.kernels.rows import (
     bucket_of,
     dead,
@@ -83,44 +94,6 @@ from muntin.kernels.rows import (
     newest_in,
     row_address,
 )
-
-
-class Limits(NamedTuple):
-    """Per store what a row must be above.
-
-    To be found in its store, to be a member of a live partial match, to stay in its store, and not
-    to be stale.
-    """
-
-    leaf: Integers
-    member: Integers
-    held: Integers
-    stale: Integers
-
-
-class Policy(NamedTuple):
-    """What differs between tree joins: inlined functions, called with the kernel's ``budgets``.
-
-    ``is_over(budgets, time)``: whether an event belongs to another cycle.
-    ``make_limits(budgets, scratch, n)``: where the limits of ``n`` stores are.
-    ``set_limits(budgets, stores, events, event, limits)``: set them for an event.
-    ``save(budgets, scratch, n)`` and ``restore(budgets, scratch, n)``: keep what a climb counts.
-    ``may_probe(budgets, h)``: whether the next arrival at half join ``h`` probes; counts it.
-    ``first_slot(budgets, nodes, node)``: the oldest slot of a node that counts.
-    ``count_match(budgets, h)``: count a match of a half join.
-    ``count_result(budgets, arena, bound, stale)``: count a result.
-    """
-
-    is_over: Any
-    make_limits: Any
-    set_limits: Any
-    save: Any
-    restore: Any
-    may_probe: Any
-    first_slot: Any
-    count_match: Any
-    count_result: Any
-
 
 # -- the climb -------------------------------------------------------------------------------------
 
@@ -170,226 +143,147 @@ class Climb(NamedTuple):
     bound: Integers
     rows: Integers
     cursor: Integers
-    limits: Any
+    limits: Limits
 
 
-def make_climb(policy: Policy) -> Any:
-    """Return the climb of a row under a policy."""
-    may_probe, first_slot = policy.may_probe, policy.first_slot
-    count_match, count_result = policy.count_match, policy.count_result
+@inline
+def climb(arena, program, tree, budgets, origin, scratch, stamp, silent, output, count):
+    """Append all results with the row bound so far and keep partial matches on the way.
 
-    @inline
-    def climb(arena, program, tree, budgets, origin, scratch, stamp, silent, output, count):
-        """Append all results with the row bound so far and keep partial matches on the way.
-
-        Returns the new count, or minus one less the node that is full.
-        """
-        words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
-        flat, stride = program.flat, program.stride
-        nodes, members, links = tree.nodes, tree.members, tree.links
-        bound, rows, cursor, limits = scratch.bound, scratch.rows, scratch.cursor, scratch.limits
-        counters = output.counters
-        n = stores.shape[0]
-        path = origin * (n - 1) * stride
-        scanned = np.int64(0)
-        compared = np.int64(0)
-        stale = np.int64(0)
-        kept = np.int64(0)
-        full = np.int64(-1)
-        level = -1
-        if may_probe(budgets, origin):
-            level = 0
-            cursor[0] = begin_level(arena, flat, path, tree, bound, counters)
-        while level >= 0:
-            at = path + level * stride
-            y = flat[at + CLIMB_NODE]
-            here = cursor[level]
-            found = False
-            if y < n:
-                x = flat[at + CLIMB_INDEX]
-                while here >= stores[y, TAIL]:
-                    address = row_address(stores, y, here)
-                    scanned += 1
-                    if dead(words, stores, y, address, limits.leaf[y]):
-                        stale += 1
-                        break
-                    compared += 1
-                    bound[y] = address
-                    rows[y] = here
-                    here -= 1
-                    if x >= 0:
-                        distance = np.int64(halves[2 * address + indexes[x, LINK]])
-                        here = here + 1 - distance if distance != 0 else np.int64(-1)
-                    if agrees(words, flat, at, bound):
-                        found = True
-                        break
-            else:
-                node = y - n
-                oldest = first_slot(budgets, nodes, node)
-                while here > oldest:
-                    slot = here - 1
-                    here = np.int64(links[nodes[node, NODE_LINKS] + slot])
-                    scanned += 1
-                    if not alive(arena, tree, node, slot, limits.member):
-                        stale += 1
-                        continue
-                    compared += 1
-                    first = nodes[node, NODE_MEMBERS] + slot * nodes[node, NODE_WIDTH]
-                    for member in range(nodes[node, NODE_WIDTH]):
-                        s = nodes[node, NODE_SOURCES + member]
-                        rows[s] = members[first + member]
-                        bound[s] = row_address(stores, s, rows[s])
-                    if agrees(words, flat, at, bound):
-                        found = True
-                        break
-            cursor[level] = here
-            if not found:
-                level -= 1
-                continue
-            count_match(budgets, origin if level == 0 else n + flat[at - stride + CLIMB_PARENT])
-            parent = flat[at + CLIMB_PARENT]
-            if parent < 0:
-                if not silent:
-                    count_result(budgets, arena, bound, limits.stale)
-                    count = emit(arena, bound, stamp, output.out, count)
-                continue
-            if not keep_partial_match(arena, tree, parent, rows):
-                full = parent
-                break
-            kept += 1
-            if may_probe(budgets, n + parent):
-                level += 1
-                cursor[level] = begin_level(arena, flat, at + stride, tree, bound, counters)
-        counters[N_SCANNED] += scanned
-        counters[N_COMPARED] += compared
-        counters[N_STALE] += stale
-        counters[N_PARTIAL_MATCHES] += kept
-        return count if full < 0 else -1 - full
-
-    return climb
+    Returns the new count, or minus one less the node that is full.
+    """
+    words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
+    flat, stride = program.flat, program.stride
+    nodes, members, links = tree.nodes, tree.members, tree.links
+    bound, rows, cursor, limits = scratch.bound, scratch.rows, scratch.cursor, scratch.limits
+    counters = output.counters
+    n = stores.shape[0]
+    path = origin * (n - 1) * stride
+    scanned = np.int64(0)
+    compared = np.int64(0)
+    stale = np.int64(0)
+    kept = np.int64(0)
+    full = np.int64(-1)
+    level = -1
+    if may_probe(budgets, origin):
+        level = 0
+        cursor[0] = begin_level(arena, flat, path, tree, bound, counters)
+    while level >= 0:
+        at = path + level * stride
+        y = flat[at + CLIMB_NODE]
+        here = cursor[level]
+        found = False
+        if y < n:
+            x = flat[at + CLIMB_INDEX]
+            while here >= stores[y, TAIL]:
+                address = row_address(stores, y, here)
+                scanned += 1
+                if dead(words, stores, y, address, limits.leaf[y]):
+                    stale += 1
+                    break
+                compared += 1
+                bound[y] = address
+                rows[y] = here
+                here -= 1
+                if x >= 0:
+                    distance = np.int64(halves[2 * address + indexes[x, LINK]])
+                    here = here + 1 - distance if distance != 0 else np.int64(-1)
+                if agrees(words, flat, at, bound):
+                    found = True
+                    break
+        else:
+            node = y - n
+            oldest = first_slot(budgets, nodes, node)
+            while here > oldest:
+                slot = here - 1
+                here = np.int64(links[nodes[node, NODE_LINKS] + slot])
+                scanned += 1
+                if not alive(arena, tree, node, slot, limits.member):
+                    stale += 1
+                    continue
+                compared += 1
+                first = nodes[node, NODE_MEMBERS] + slot * nodes[node, NODE_WIDTH]
+                for member in range(nodes[node, NODE_WIDTH]):
+                    s = nodes[node, NODE_SOURCES + member]
+                    rows[s] = members[first + member]
+                    bound[s] = row_address(stores, s, rows[s])
+                if agrees(words, flat, at, bound):
+                    found = True
+                    break
+        cursor[level] = here
+        if not found:
+            level -= 1
+            continue
+        count_match(budgets, origin if level == 0 else n + flat[at - stride + CLIMB_PARENT])
+        parent = flat[at + CLIMB_PARENT]
+        if parent < 0:
+            if not silent:
+                count_result(budgets, arena, bound, limits.stale)
+                count = emit(arena, bound, stamp, output.out, count)
+            continue
+        if not keep_partial_match(arena, tree, parent, rows):
+            full = parent
+            break
+        kept += 1
+        if may_probe(budgets, n + parent):
+            level += 1
+            cursor[level] = begin_level(arena, flat, at + stride, tree, bound, counters)
+    counters[N_SCANNED] += scanned
+    counters[N_COMPARED] += compared
+    counters[N_STALE] += stale
+    counters[N_PARTIAL_MATCHES] += kept
+    return count if full < 0 else -1 - full
 
 
-def make_tree_join(policy: Policy) -> Any:
-    """Return the loop of a tree join under a policy; see :func:`join_tree`."""
-    is_over, make_limits, set_limits = policy.is_over, policy.make_limits, policy.set_limits
-    save, restore = policy.save, policy.restore
-    climb = make_climb(policy)
-
-    @inline
-    def join(arena, program, tree, budgets, events, span, count, silent, output):
-        """Join rows one by one in total order."""
-        words, stores, nodes = arena.words, arena.stores, tree.nodes
-        offsets, times = events.offsets, events.times
-        out, counters, scratch = output.out, output.counters, output.scratch
-        start, stop, resume, enough = span
-        n = stores.shape[0]
-        bound = scratch[:n]
-        rows = scratch[n : 2 * n]
-        marks = scratch[3 * n : 4 * n]
-        saved = scratch[4 * n : 4 * n + COUNTERS]
-        rest = scratch[4 * n + COUNTERS :]
-        limits = make_limits(budgets, rest, n)
-        climbing = Climb(bound, rows, scratch[2 * n : 3 * n], limits)
-        for e in range(start, stop):
-            if count >= enough:
-                return np.int64(FULL), np.int64(e), count, np.int64(0), np.int64(0)
-            if offsets[e] < 0:
-                continue
-            s = np.int64(events.sources[e])
-            if is_over(budgets, times[e]):
-                return np.int64(CYCLE), np.int64(e), count, np.int64(0), np.int64(0)
-            set_limits(budgets, stores, events, e, limits)
-            if resume == 0:
+@inline
+def join_rows(arena, program, tree, budgets, events, span, count, silent, output):
+    """Join rows one by one in total order; ``budgets`` is None where all of them probe."""
+    words, stores, nodes = arena.words, arena.stores, tree.nodes
+    offsets, times = events.offsets, events.times
+    out, counters, scratch = output.out, output.counters, output.scratch
+    start, stop, resume, enough = span
+    n = stores.shape[0]
+    bound = scratch[:n]
+    rows = scratch[n : 2 * n]
+    marks = scratch[3 * n : 4 * n]
+    saved = scratch[4 * n : 4 * n + COUNTERS]
+    rest = scratch[4 * n + COUNTERS :]
+    limits = make_limits(budgets, rest, n)
+    climbing = Climb(bound, rows, scratch[2 * n : 3 * n], limits)
+    for e in range(start, stop):
+        if count >= enough:
+            return np.int64(FULL), np.int64(e), count, np.int64(0), np.int64(0)
+        if offsets[e] < 0:
+            continue
+        s = np.int64(events.sources[e])
+        if is_over(budgets, times[e]):
+            return np.int64(CYCLE), np.int64(e), count, np.int64(0), np.int64(0)
+        set_tree_limits(budgets, stores, events, e, limits)
+        if resume == 0:
+            if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
+                expire_tail(words, stores, s, limits.held[s], counters)
                 if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
-                    expire_tail(words, stores, s, limits.held[s], counters)
-                    if stores[s, NEXT] - stores[s, TAIL] == stores[s, CAP]:
-                        return np.int64(GROW), np.int64(e), count, np.int64(0), np.int64(0)
-                insert(arena, s, events.incoming, offsets[e], counters)
-                expire_two(words, stores, s, limits.held[s], counters)
-            resume = np.int64(0)
-            rows[s] = stores[s, NEXT] - 1
-            bound[s] = row_address(stores, s, rows[s])
-            for node in range(nodes.shape[0]):
-                marks[node] = nodes[node, NODE_USED]
-            copy_counters(counters, saved)
-            save(budgets, rest, n)
-            stamp = Stamp(np.int64(e), times[e])
-            after = climb(arena, program, tree, budgets, s, climbing, stamp, silent, output, count)
-            if after < 0 or after > out.shape[1]:
-                undo(arena, tree, marks)
-                copy_counters(saved, counters)
-                restore(budgets, rest, n)
-                if after < 0:
-                    return np.int64(WIDEN), np.int64(e), count, -1 - after, np.int64(1)
-                return np.int64(OVERFLOW), np.int64(e), count, after - count, np.int64(1)
-            count = after
-        return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
-
-    return join
-
-
-# -- without budgets -------------------------------------------------------------------------------
-
-
-@inline
-def never_over(_budgets, _time):
-    """Return False: without budgets there are no cycles."""
-    return False
-
-
-@inline
-def one_limit(_budgets, scratch, n):
-    """Return one limit per store: windows decide alone."""
-    limits = scratch[:n]
-    return Limits(limits, limits, limits, limits)
-
-
-@inline
-def window_limits(_budgets, stores, events, event, limits):
-    """Set the limits of the windows at an event."""
-    set_limits(stores, events.times[event], events.counts, event, limits.leaf)
-
-
-@inline
-def keep_nothing(_budgets, _scratch, _n):
-    """Do nothing: nothing else is counted."""
-
-
-@inline
-def always(_budgets, _h):
-    """Return True: every row and every partial match probes."""
-    return True
-
-
-@inline
-def any_slot(_budgets, _nodes, _node):
-    """Return the first slot: all partial matches of a node count."""
-    return np.int64(0)
-
-
-@inline
-def ignore_match(_budgets, _h):
-    """Do nothing: matches of half joins are not counted."""
-
-
-@inline
-def ignore_result(_budgets, _arena, _bound, _stale):
-    """Do nothing: nothing limits the age of a result's rows but the windows."""
-
-
-_join = make_tree_join(
-    Policy(
-        is_over=never_over,
-        make_limits=one_limit,
-        set_limits=window_limits,
-        save=keep_nothing,
-        restore=keep_nothing,
-        may_probe=always,
-        first_slot=any_slot,
-        count_match=ignore_match,
-        count_result=ignore_result,
-    )
-)
+                    return np.int64(GROW), np.int64(e), count, np.int64(0), np.int64(0)
+            insert(arena, s, events.incoming, offsets[e], counters)
+            expire_two(words, stores, s, limits.held[s], counters)
+        resume = np.int64(0)
+        rows[s] = stores[s, NEXT] - 1
+        bound[s] = row_address(stores, s, rows[s])
+        for node in range(nodes.shape[0]):
+            marks[node] = nodes[node, NODE_USED]
+        copy_counters(counters, saved)
+        save_counts(budgets, rest, n)
+        stamp = Stamp(np.int64(e), times[e])
+        after = climb(arena, program, tree, budgets, s, climbing, stamp, silent, output, count)
+        if after < 0 or after > out.shape[1]:
+            undo(arena, tree, marks)
+            copy_counters(saved, counters)
+            restore_counts(budgets, rest, n)
+            if after < 0:
+                return np.int64(WIDEN), np.int64(e), count, -1 - after, np.int64(1)
+            return np.int64(OVERFLOW), np.int64(e), count, after - count, np.int64(1)
+        count = after
+    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
 
 
 @kernel(Arena, Program, TreeNodes, EventArrays, Span, int, int, Output)
@@ -399,4 +293,4 @@ def join_tree(arena, program, tree, events, span, count, silent, output):
     Returns what :func:`muntin.kernels.nway_join.join_arrivals` returns. WIDEN: the node ``need`` is
     full; the climb was undone, and the event's row is in its store.
     """
-    return _join(arena, program, tree, 0, events, span, count, silent, output)
+    return join_rows(arena, program, tree, None, events, span, count, silent, output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -67,14 +67,7 @@ class Catalog:
                 hint="Choose another name, or drop it first",
             )
         if isinstance(relation, Stream):
-            relation = Stream(
-                relation.name,
-                relation.schema,
-                relation.time,
-                relation.slack,
-                relation.options,
-                self._declared,
-            )
+            relation = replace(relation, order=self._declared)
             self._declared += 1
         self._relations[key] = relation
         return relation

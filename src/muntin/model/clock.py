@@ -12,6 +12,8 @@ from muntin.errors import InputError
 Instant: TypeAlias = int | str | datetime
 """A time as users pass it: integer microseconds since 1970, ISO text, or a datetime."""
 
+SECOND = 1_000_000
+"""Microseconds of a second."""
 BEFORE_ALL = -(2**62)
 """Earlier than any accepted time."""
 AFTER_ALL = 2**62

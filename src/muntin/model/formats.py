@@ -131,6 +131,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("parquett", ["csv", "parquet"])
     "Did you mean 'parquet'?"
     """
-    by_case = {one.lower(): one for one in known}
-    near = get_close_matches(name.lower(), by_case, 1)
+    by_case = {one.casefold(): one for one in known}
+    near = get_close_matches(name.casefold(), by_case, 1)
     return f"Did you mean {by_case[near[0]]!r}?" if near else ""

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from muntin.aggregates import aggregate_functions
 from muntin.aggregates.exact import square_parts
 from muntin.aggregates.function import ArgumentSummary, Keep, Need, Rank, RankKind, Result
+from muntin.expressions.codes import whole_codes
 from muntin.kernels import order_statistics as ordering
-from muntin.operators.code_reader import whole_codes
+from muntin.model.arrays import Integers, Reals
+from muntin.operators.argument_state import ArgumentState
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.row_keys import decimal_words
 from muntin.operators.value_codes import value_codes
@@ -31,8 +31,6 @@ from muntin.state.group_sums import GroupCounts, PerGroup, RealSums, WholeSums
 from muntin.state.group_table import Slots
 from muntin.state.group_values import GroupValues, Question
 
-Integers = npt.NDArray[np.int64]
-
 _KINDS = {
     RankKind.LEAST: ordering.LEAST,
     RankKind.GREATEST: ordering.GREATEST,
@@ -41,24 +39,6 @@ _KINDS = {
     RankKind.DISCRETE: ordering.DISCRETE,
 }
 _EXTREMES = {RankKind.LEAST, RankKind.GREATEST}
-
-
-class ArgumentState(Protocol):
-    """What is kept per group of an argument, for all aggregates over it."""
-
-    def reserve(self, capacity: int) -> None:
-        """Make room for a number of groups."""
-
-    def forget(self, groups: Integers) -> None:
-        """Reset groups."""
-
-    def nbytes(self) -> int:
-        """Return the bytes of all that is kept."""
-
-    def run(
-        self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
-    ) -> ArgumentSummary:
-        """Take changes, and return what is kept before and after them."""
 
 
 def needs_of(aggregates: Sequence[Aggregate], kind: pa.DataType | None) -> frozenset[Need]:
@@ -81,7 +61,7 @@ def _fraction(aggregate: Aggregate) -> Fraction:
     return Fraction(aggregate.fraction or "0.5")
 
 
-class Argument:
+class Argument(ArgumentState):
     """What is kept of one argument, a column of the input or nothing, with DISTINCT or without.
 
     ``in_order``: rows leave in the order in which they came.
@@ -111,27 +91,12 @@ class Argument:
 
     @property
     def _parts(self) -> list[PerGroup]:
-        return [
-            part
-            for part in (self._counts, self._whole, self._sums, self._squares, self._values)
-            if part is not None
-        ]
-
-    def reserve(self, capacity: int) -> None:
-        """Make room for a number of groups."""
-        for part in self._parts:
-            part.reserve(capacity)
-
-    def forget(self, groups: Integers) -> None:
-        """Reset groups."""
-        for part in self._parts:
-            part.forget(groups)
+        kept = (self._counts, self._whole, self._sums, self._squares, self._values)
+        return [part for part in kept if part is not None]
 
     def nbytes(self) -> int:
         """Return the bytes of all that is kept."""
-        return sum(part.nbytes() for part in self._parts) + (
-            self._distinct.nbytes() if self._distinct is not None else 0
-        )
+        return super().nbytes() + (0 if self._distinct is None else self._distinct.nbytes())
 
     def run(
         self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
@@ -186,7 +151,7 @@ def _kept_values(ranks: Sequence[Rank], *, in_order: bool) -> GroupValues | Grou
     return GroupValues(questions)
 
 
-def _reals(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+def _reals(column: pa.ChunkedArray) -> Reals:
     """Return the column as floating-point numbers, 0 for NULL."""
     numbers = column.cast(pa.float64(), safe=False)
     if numbers.null_count:

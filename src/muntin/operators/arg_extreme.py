@@ -14,26 +14,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.aggregates.function import ArgumentSummary, Edge, Keyed, RankKind, Result
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import order_statistics as ordering
-from muntin.operators.first_last import FirstLast
+from muntin.model.arrays import Integers
+from muntin.operators.argument_state import ArgumentState
+from muntin.operators.first_last import FirstLast, picked_result
 from muntin.operators.row_keys import row_keys
 from muntin.operators.value_codes import value_codes
-from muntin.state.group_sums import GroupCounts
+from muntin.state.group_sums import GroupCounts, PerGroup
 from muntin.state.group_table import GroupTable, Slots
 from muntin.state.group_values import GroupValues, Question
-
-Integers = npt.NDArray[np.int64]
 
 _KINDS = {RankKind.LEAST: ordering.LEAST, RankKind.GREATEST: ordering.GREATEST}
 
 
-class ArgExtreme:
+class ArgExtreme(ArgumentState):
     """Values of the rows with extreme keys; the first column of the order is the key."""
 
     def __init__(
@@ -47,21 +46,13 @@ class ArgExtreme:
         self._pairs = GroupTable()
         self._rows = FirstLast(kind, [Edge.OLDEST], evaluator)
 
-    def reserve(self, capacity: int) -> None:
-        """Make room for a number of groups."""
-        self._counts.reserve(capacity)
-        self._keys.reserve(capacity)
-
-    def forget(self, groups: Integers) -> None:
-        """Reset groups."""
-        self._counts.forget(groups)
-        self._keys.forget(groups)
+    @property
+    def _parts(self) -> Sequence[PerGroup]:
+        return self._counts, self._keys
 
     def nbytes(self) -> int:
         """Return the bytes of all that is kept."""
-        return (
-            self._counts.nbytes() + self._keys.nbytes() + self._pairs.nbytes() + self._rows.nbytes()
-        )
+        return super().nbytes() + self._pairs.nbytes() + self._rows.nbytes()
 
     def run(
         self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
@@ -94,7 +85,9 @@ class ArgExtreme:
             2 * places[len(rows) :].reshape(len(self._wanted), -1) + np.arange(2 * len(slots)) % 2
         )
         for keyed, at in zip(self._wanted, asked, strict=True):
-            picked[keyed] = self._result(found.take(pa.array(at, mask=~some)), some)
+            picked[keyed] = picked_result(
+                found.take(pa.array(at, mask=~some)), some, self._evaluator
+            )
         return ArgumentSummary(counts, picked=picked)
 
     def _oldest(
@@ -120,11 +113,6 @@ class ArgExtreme:
         places[by_run] = _slots_of(slots)
         self._rows.forget(self._pairs.release(slots))
         return kept.pick(Edge.OLDEST).values, places
-
-    def _result(self, values: pa.Array, some: npt.NDArray[np.bool_]) -> Result:
-        low, high = row_keys(pa.table({"value": values}), self._evaluator)
-        changed = (low[0::2] != low[1::2]) | (high[0::2] != high[1::2]) | (some[0::2] != some[1::2])
-        return Result(values, changed)
 
 
 def _runs(starts: Integers) -> Integers:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
+from muntin.operators.operator import Operator
 from muntin.operators.pair_join import Key, PairJoin, key_type
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
@@ -23,20 +24,13 @@ from muntin.plan.nodes import Join, Project
 from muntin.state.group_table import GroupTable
 
 
-class ProjectOperator:
+class ProjectOperator(Operator):
     """A select over one sub-select."""
-
-    tidy = False
-    keeps_rows = False
 
     def __init__(self, node: Project, evaluator: Evaluator) -> None:
         self._node = node
         self._evaluator = evaluator
         self._flat = [ColumnRef(0, name).flat for name in node.input.schema.names]
-
-    def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """Return the changes before the first row."""
-        return self.run(inputs)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
         """Return the changes that pass, with the columns of the select list."""
@@ -56,14 +50,6 @@ class ProjectOperator:
         )
         return changes.with_columns(pa.table(columns, schema=node.schema))
 
-    def groups(self) -> int:
-        """Return 0: it keeps nothing."""
-        return 0
-
-    def nbytes(self) -> int:
-        """Return the bytes of state."""
-        return 0
-
 
 @dataclass(frozen=True)
 class _Stage:
@@ -74,12 +60,11 @@ class _Stage:
     conditions: list[Expression]
 
 
-class CombineOperator:
+class CombineOperator(Operator):
     """A select over several inputs, at least one a sub-select; ``ending``: rows may have ends."""
 
     def __init__(self, node: Join, evaluator: Evaluator, *, ending: bool = False) -> None:
         self.tidy = not ending
-        self.keeps_rows = False
         self._node = node
         self._evaluator = evaluator
         self._ending = ending
@@ -137,10 +122,6 @@ class CombineOperator:
         """Return the equalities between an input and those that are joined already."""
         found = [_key(predicate.comparison, done, place) for predicate in self._node.predicates]
         return [key for key in found if key is not None]
-
-    def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """Return the changes before the first row."""
-        return self.run(inputs)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
         """Return the changes of the join, those of one time put together."""

@@ -7,16 +7,13 @@ rows only come or only go, which is nearly all of them, stay as they are.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
+from muntin.model.arrays import Integers, Mask
 from muntin.operators.row_keys import row_keys
-
-Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def consolidate(changes: pa.Table, duck: Duck) -> pa.Table:

@@ -7,18 +7,16 @@ O(1) per row.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
+from muntin.model.arrays import Integers
 from muntin.operators.row_keys import row_keys
 from muntin.state.group_table import GroupTable, Slots
 
-Integers = npt.NDArray[np.int64]
-
 
 class DistinctValues:
-    """FairLock the weights of rows into those of distinct values."""
+    """Turns the weights of rows into those of distinct values."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._table = GroupTable()

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.model.arrays import Integers
 from muntin.operators.instants import order_of
-from muntin.operators.signed import NEVER, Changes, Integers, merged
+from muntin.operators.signed import NEVER, Changes, merged
 from muntin.state.columns import take_rows
 
 _TOGETHER = 8

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from muntin.model.arrays import Integers
 from muntin.operators.instants import order_of
 from muntin.operators.join import Matches
-from muntin.operators.signed import Integers
 from muntin.state.expiring_matches import Endings
 
 

@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from muntin.model.settings import Strategy
 from muntin.operators.intake import Intake
+from muntin.operators.operator import Operator
 from muntin.operators.signed import NEVER, Changes
-from muntin.operators.steps import Operator, Step
+from muntin.operators.steps import Step
 from muntin.plan.node import Node
 
 

@@ -15,19 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.aggregates.function import ArgumentSummary, Edge, Keyed, Result
+from muntin.aggregates.function import ArgumentSummary, Edge, Keyed, Result, differ
+from muntin.expressions.codes import whole_codes
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import order_statistics as ordering
-from muntin.operators.code_reader import whole_codes
+from muntin.model.arrays import Integers, Mask
+from muntin.operators.argument_state import ArgumentState
 from muntin.operators.row_keys import row_keys
-from muntin.state.group_sums import GroupCounts
+from muntin.state.group_sums import GroupCounts, PerGroup
 from muntin.state.group_table import GroupTable, Slots, grown
 from muntin.state.group_values import GroupValues, Question
-
-Integers = npt.NDArray[np.int64]
 
 _KINDS = {Edge.OLDEST: ordering.LEAST, Edge.NEWEST: ordering.GREATEST}
 _LEAST = 1 << 10
@@ -35,7 +34,13 @@ _PIECES = 64
 """Pieces of the log that are merged into one: lookups take longer with more pieces."""
 
 
-class FirstLast:
+def picked_result(values: pa.Array, some: Mask, evaluator: Evaluator) -> Result:
+    """Return the values of single rows, where there are some, and which of them changed."""
+    low, high = row_keys(pa.table({"value": values}), evaluator)
+    return Result(values, differ(low, high, some))
+
+
+class FirstLast(ArgumentState):
     """Values of the oldest and newest rows, by an order that columns of the rows give."""
 
     def __init__(self, kind: pa.DataType, edges: Sequence[Edge], evaluator: Evaluator) -> None:
@@ -47,25 +52,14 @@ class FirstLast:
         self._number_of = np.zeros(0, np.int64)
         self._log = pa.chunked_array([], kind)
 
-    def reserve(self, capacity: int) -> None:
-        """Make room for a number of groups."""
-        self._counts.reserve(capacity)
-        self._numbers.reserve(capacity)
-
-    def forget(self, groups: Integers) -> None:
-        """Reset groups."""
-        self._counts.forget(groups)
-        self._numbers.forget(groups)
+    @property
+    def _parts(self) -> Sequence[PerGroup]:
+        return self._counts, self._numbers
 
     def nbytes(self) -> int:
         """Return the bytes of state."""
-        return (
-            self._counts.nbytes()
-            + self._numbers.nbytes()
-            + self._rows.nbytes()
-            + self._number_of.nbytes
-            + int(self._log.nbytes)
-        )
+        rows = self._rows.nbytes() + self._number_of.nbytes + int(self._log.nbytes)
+        return super().nbytes() + rows
 
     def run(
         self, slots: Slots, signs: Integers, column: pa.ChunkedArray | None, order: pa.Table
@@ -79,11 +73,7 @@ class FirstLast:
         found: dict[Edge | Keyed, Result] = {}
         for edge, numbers in zip(self._edges, answers, strict=True):
             values = self._log.take(pa.array(numbers, mask=~some))
-            low, high = row_keys(pa.table({"value": values}), self._evaluator)
-            changed = (
-                (low[0::2] != low[1::2]) | (high[0::2] != high[1::2]) | (some[0::2] != some[1::2])
-            )
-            found[edge] = Result(values.combine_chunks(), changed)
+            found[edge] = picked_result(values.combine_chunks(), some, self._evaluator)
         self._clean()
         return ArgumentSummary(counts, picked=found)
 

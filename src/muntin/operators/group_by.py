@@ -19,10 +19,12 @@ import pyarrow as pa
 
 from muntin.aggregates.function import Edge, Keyed, Result
 from muntin.expressions.evaluator import Evaluator
-from muntin.operators.aggregates import Argument, ArgumentState, needs_of, results_of
+from muntin.operators.aggregates import Argument, needs_of, results_of
 from muntin.operators.arg_extreme import ArgExtreme
+from muntin.operators.argument_state import ArgumentState
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.first_last import FirstLast
+from muntin.operators.operator import Operator
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import BEGINNING, Changes
 from muntin.plan.expression import ColumnRef
@@ -36,8 +38,10 @@ _ZERO = np.zeros(1, np.int64)
 _NONE = np.empty(0, np.int64)
 
 
-class GroupByOperator:
+class GroupByOperator(Operator):
     """Runs one grouping."""
+
+    keeps_rows = True
 
     def __init__(self, node: GroupBy, evaluator: Evaluator) -> None:
         self._node = node
@@ -62,7 +66,6 @@ class GroupByOperator:
         plain = all(column.expression.column for column in node.select)
         # Rows of different groups differ in a key, and old and new rows of a group in an
         # aggregate: nothing can cancel out.
-        self.keeps_rows = True
         self.tidy = plain and node.having is None and shown == set(flat)
         self._only_group: int | None = None
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from muntin.kernels.radix_sort import BUCKETS, rank_instants
-
-Integers = npt.NDArray[np.int64]
+from muntin.model.arrays import Integers
 
 
 def order_of(instants: Integers) -> Integers | None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from muntin.expressions.evaluator import Evaluator
+from muntin.model.arrays import Integers
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
-
-Integers = npt.NDArray[np.int64]
 
 
 def left_of(changes: Changes, evaluator: Evaluator) -> Integers:

@@ -15,18 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from muntin.expressions.evaluator import Evaluator
+from muntin.model.arrays import Integers
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
 from muntin.plan.expression import Expression
 from muntin.state.group_table import GroupTable
 from muntin.state.keyed_rows import KeyedRows
-
-Integers = npt.NDArray[np.int64]
 
 _SMALL = (pa.uint64(), pa.float32())
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.settings import Strategy
 from muntin.operators.expiry_strategy import STRATEGIES
+from muntin.operators.operator import Operator
 from muntin.operators.registry import Build, make_operator
 from muntin.operators.signed import BEGINNING, NEVER, Changes
-from muntin.operators.steps import Operator, Step, Steps
+from muntin.operators.steps import Step, Steps
 from muntin.plan.node import Node
 from muntin.plan.nodes import Scan
 from muntin.plan.query import Query

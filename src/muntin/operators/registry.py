@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.combine import CombineOperator, ProjectOperator
 from muntin.operators.group_by import GroupByOperator
+from muntin.operators.operator import Operator
 from muntin.operators.set_operation import CountingOperator, UnionAllOperator
-from muntin.operators.steps import Operator
 from muntin.operators.windowed import OnceOperator, has_ends
 from muntin.plan.node import Node
 from muntin.plan.nodes import (
@@ -42,24 +42,6 @@ def make_operator(node: Node, build: Build) -> Operator | None:
     return OPERATORS[type(node)](node, build)
 
 
-def _none(_: Node, __: Build) -> None:
-    return None
-
-
-def _join(node: Join, build: Build) -> Operator | None:
-    if node.is_leaf:
-        return None
-    return CombineOperator(node, build.evaluator, ending=build.windowed)
-
-
-def _project(node: Project, build: Build) -> Operator:
-    return ProjectOperator(node, build.evaluator)
-
-
-def _group_by(node: GroupBy, build: Build) -> Operator:
-    return GroupByOperator(node, build.evaluator)
-
-
 def _distinct(node: SetOperation | Distinct, build: Build) -> Operator:
     make = OnceOperator if build.windowed and has_ends(node) else CountingOperator
     return make(node, build.evaluator)
@@ -72,11 +54,13 @@ def _set_operation(node: SetOperation, build: Build) -> Operator:
 
 
 OPERATORS: Mapping[type[Node], MakeOperator] = {
-    Scan: _none,
-    Exchange: _none,
-    Join: _join,
-    Project: _project,
-    GroupBy: _group_by,
+    Scan: lambda _node, _build: None,
+    Exchange: lambda _node, _build: None,
+    Join: lambda node, build: (
+        None if node.is_leaf else CombineOperator(node, build.evaluator, ending=build.windowed)
+    ),
+    Project: lambda node, build: ProjectOperator(node, build.evaluator),
+    GroupBy: lambda node, build: GroupByOperator(node, build.evaluator),
     Distinct: _distinct,
     SetOperation: _set_operation,
 }

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from muntin.expressions.codes import real_codes, whole_codes
 from muntin.expressions.evaluator import Evaluator
-from muntin.operators.code_reader import real_codes, whole_codes
+from muntin.model.arrays import Integers
 
-Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 _NULL = np.int64(0x7FFFFFFFFFFFFFFF)

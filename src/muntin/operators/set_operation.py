@@ -13,17 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
+from muntin.model.arrays import Integers, Mask
+from muntin.operators.operator import Operator
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes, merged
 from muntin.plan.nodes import Distinct, SetOperation, SetOperator
 from muntin.state.group_sums import GroupCounts
-from muntin.state.group_table import GroupTable
-
-Integers = npt.NDArray[np.int64]
+from muntin.state.group_table import GroupTable, Slots
 
 TIMES: dict[SetOperator, Callable[[Integers, Integers], Integers]] = {
     SetOperator.UNION: lambda left, right: (left + right > 0).astype(np.int64),
@@ -36,22 +35,18 @@ TIMES: dict[SetOperator, Callable[[Integers, Integers], Integers]] = {
 """How often a row is in the result, by how often it is on the left and on the right."""
 
 
-class CountingOperator:
+class CountingOperator(Operator):
     """Runs one set operator, or DISTINCT, which is a UNION with nothing."""
 
     tidy = True
     keeps_rows = True
 
     def __init__(self, node: SetOperation | Distinct, evaluator: Evaluator) -> None:
+        self._operator = node.operator if isinstance(node, SetOperation) else SetOperator.UNION
         self._schema = node.schema
-        self._times = TIMES[node.operator if isinstance(node, SetOperation) else SetOperator.UNION]
         self._evaluator = evaluator
         self._table = GroupTable()
         self._left = GroupCounts()
-
-    def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """Return the changes before the first row."""
-        return self.run(inputs)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
         """Return the changes of the result that changes of the inputs make."""
@@ -62,18 +57,23 @@ class CountingOperator:
             self._table.find(*row_keys(changes.columns, self._evaluator)), changes.times
         )
         self._left.reserve(self._table.capacity)
-        every = self._table.count(slots, changes.signs)
-        left = (
-            self._left.add(slots, np.where(of_left(inputs), changes.signs, 0))
-            if len(inputs) > 1
-            else every
-        )
-        result = self._times(left, every - left)
-        self._left.forget(self._table.release(slots))
-        more = result[1::2] - result[0::2]
+        left = every = self._table.count(slots, changes.signs)
+        lefts = of_left(inputs)
+        if len(inputs) > 1:
+            left = self._left.add(slots, np.where(lefts, changes.signs, 0))
+        found = self._report(changes, slots, TIMES[self._operator](left, every - left), lefts)
+        self._forget(self._table.release(slots))
+        return found
+
+    def _report(self, changes: Changes, slots: Slots, times: Integers, lefts: Mask) -> Changes:  # noqa: ARG002
+        """Return what is sent, given how often each row was there before and is there after."""
+        more = times[1::2] - times[0::2]
         rows = np.repeat(slots.rows, np.abs(more))
         signs = np.repeat(np.sign(more), np.abs(more))
         return Changes(changes.columns.take(pa.array(rows)), changes.times[rows], signs)
+
+    def _forget(self, gone: Integers) -> None:
+        self._left.forget(gone)
 
     def groups(self) -> int:
         """Return the number of distinct rows."""
@@ -84,33 +84,18 @@ class CountingOperator:
         return self._table.nbytes() + self._left.nbytes()
 
 
-class UnionAllOperator:
+class UnionAllOperator(Operator):
     """UNION ALL keeps nothing: the changes of both inputs are those of the result."""
-
-    tidy = False
-    keeps_rows = False
 
     def __init__(self, node: SetOperation) -> None:
         self._schema = node.schema
-
-    def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """Return the changes before the first row."""
-        return self.run(inputs)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
         """Return the changes of both inputs in the order of time."""
         return merged(inputs, self._schema)
 
-    def groups(self) -> int:
-        """Return 0: it keeps nothing."""
-        return 0
 
-    def nbytes(self) -> int:
-        """Return the bytes of state."""
-        return 0
-
-
-def of_left(inputs: Sequence[Changes]) -> npt.NDArray[np.bool_]:
+def of_left(inputs: Sequence[Changes]) -> Mask:
     """Return a mask of the changes from the left input, in the order of ``signed.merged``."""
     sides = np.repeat(np.arange(len(inputs)) == 0, [len(part) for part in inputs])
     times = np.concatenate([part.times for part in inputs])

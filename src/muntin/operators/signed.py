@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.model.arrays import Integers, Mask
 from muntin.operators.instants import order_of
 from muntin.state.columns import take_rows
-
-Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 BEGINNING = -62_135_596_800_000_000
 """The instant of changes before the first row: 0001-01-01, the first day of calendars."""

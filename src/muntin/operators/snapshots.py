@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels.snapshot import NONE, end_rows, list_shown
+from muntin.model.arrays import Integers
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
 from muntin.state.columns import take_rows
 from muntin.state.group_table import GroupTable
-
-Integers = npt.NDArray[np.int64]
 
 _AT_ONCE = 1 << 20
 """Rows of answers that are listed at once; at least one answer is."""

@@ -7,37 +7,13 @@ does only before a row has come: everything above is then still as at its beginn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from muntin.operators.intake import Intake
+from muntin.operators.operator import Operator
 from muntin.operators.signed import BEGINNING, Changes
 from muntin.plan.node import Node
-
-
-class Operator(Protocol):
-    """An operator on signed rows."""
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether it keeps rows of its inputs, whose ends then have to reach it as retractions."""
-
-    @property
-    def tidy(self) -> bool:
-        """Whether, at one instant, no equal row both comes and goes."""
-
-    def begin(self, inputs: Sequence[Changes]) -> Changes:
-        """Return the changes before the first row, given those of the inputs; called first."""
-
-    def run(self, inputs: Sequence[Changes]) -> Changes:
-        """Return the changes of the result, given those of the inputs."""
-
-    def groups(self) -> int:
-        """Return the number of entries of its state."""
-
-    def nbytes(self) -> int:
-        """Return the bytes of its state."""
 
 
 @dataclass

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from muntin.operators.code_reader import real_codes, whole_codes
-
-Integers = npt.NDArray[np.int64]
+from muntin.expressions.codes import real_codes, whole_codes
+from muntin.model.arrays import Integers
 
 _GAP = 1 << 40
 _SPARE = 1_000

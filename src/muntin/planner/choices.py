@@ -60,10 +60,9 @@ def choose(
 ) -> CostChoice:
     """Return the cheapest way that keeps to the limits."""
     indexed = _indexed(graph, limits, costs)
-    cost = (
-        join_cost(indexed, limits.orders, costs) if limits.orders else best_orders(indexed, costs)
-    )
-    reasons = [_index_reason(graph, indexed, limits, Priced(cost, costs), aliases)]
+    cost = _priced(indexed, limits, costs)
+    without = join_cost(graph.having([1] * graph.count), cost.orders, costs)
+    reasons = [_index_reason(graph, indexed, limits, (cost, without), aliases)]
     tree = _cheaper_tree(indexed, limits, cost, costs)
     if tree is not None:
         reasons.append(_tree_reason(tree, cost, chosen=True))
@@ -84,11 +83,14 @@ def least_work(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> floa
     indexed = _indexed(graph, limits, costs)
     if limits.tree is not None:
         return tree_cost(indexed, limits.tree, costs).time * _NANO
-    cost = (
-        join_cost(indexed, limits.orders, costs) if limits.orders else best_orders(indexed, costs)
-    )
+    cost = _priced(indexed, limits, costs)
     tree = _cheaper_tree(indexed, limits, cost, costs)
     return (tree.time if tree else cost.time) * _NANO
+
+
+def _priced(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> JoinCost:
+    """Return the cost of the orders that were given, or of the best ones."""
+    return join_cost(graph, limits.orders, costs) if limits.orders else best_orders(graph, costs)
 
 
 def _indexed(graph: JoinGraph, limits: ChoiceLimits, costs: UnitCosts) -> JoinGraph:
@@ -122,26 +124,17 @@ def _tree_may_pay(graph: JoinGraph, limits: ChoiceLimits, cost: JoinCost, costs:
     )
 
 
-@dataclass(frozen=True)
-class Priced:
-    """Orders with what they cost, and by which unit costs."""
-
-    cost: JoinCost
-    units: UnitCosts
-
-
 def _index_reason(
     before: JoinGraph,
     after: JoinGraph,
     limits: ChoiceLimits,
-    priced: Priced,
+    priced: tuple[JoinCost, JoinCost],
     aliases: Sequence[str],
 ) -> str:
-    none = (
-        join_cost(before.having([1] * before.count), priced.cost.orders, priced.units).time * _NANO
-    )
+    """Return the predictions with the indexes and without any, and which indexes there are."""
+    chosen, none = (cost.time * _NANO for cost in priced)
     text = (
-        f"indexes as chosen: {priced.cost.time * _NANO:.3g} seconds of work per second predicted; "
+        f"indexes as chosen: {chosen:.3g} seconds of work per second predicted; "
         f"no index: {none:.3g}"
     )
     scanned = [

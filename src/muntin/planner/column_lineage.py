@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from muntin.plan.column_rename import pieces_of, renamed
 from muntin.plan.expression import ColumnRef, Expression, OutputColumn, column_expression, quote
 from muntin.plan.node import Node
-
-_NAMES = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
 
 
 def column_of(node: Node, place: int) -> Expression | None:
@@ -32,12 +30,14 @@ def below_select(column: Expression, select: Sequence[OutputColumn]) -> Expressi
         return meant[column.column.flat]
     # The evaluator makes a value that cannot be computed NULL; inside an expression TRY does so.
     texts = {
-        flat: inner.sql if inner.column else f"TRY({inner.sql})" for flat, inner in meant.items()
+        quote(flat): inner.sql if inner.column else f"TRY({inner.sql})"
+        for flat, inner in meant.items()
     }
     references = tuple(
         dict.fromkeys(ref for outer in column.references for ref in meant[outer.flat].references)
     )
-    return Expression(_replaced(column.sql, texts), references, column.type)
+    sql = "".join(texts.get(piece, piece) for piece in pieces_of(column.sql))
+    return Expression(sql, references, column.type)
 
 
 def on_right_side(column: Expression, left: Node, right: Node) -> Expression | None:
@@ -46,28 +46,10 @@ def on_right_side(column: Expression, left: Node, right: Node) -> Expression | N
     names = [right.schema.names[place] for place in places]
     if any(right.schema.names.count(name) != 1 for name in names):
         return None
-    texts = {
-        ref.flat: quote(ColumnRef(0, name).flat)
-        for ref, name in zip(column.references, names, strict=True)
-    }
-    references = tuple(ColumnRef(0, name) for name in names)
-    return Expression(_replaced(column.sql, texts), references, column.type)
+    moved = (ColumnRef(0, name) for name in names)
+    return renamed(column, dict(zip(column.references, moved, strict=True)))
 
 
 def over_one_input(column: Expression) -> Expression:
     """Return an expression over one of several inputs as if that input were the only one."""
-    references = tuple(ColumnRef(0, reference.column) for reference in column.references)
-    texts = {
-        old.flat: quote(new.flat) for old, new in zip(column.references, references, strict=True)
-    }
-    return Expression(_replaced(column.sql, texts), references, column.type)
-
-
-def _replaced(sql: str, texts: Mapping[str, str]) -> str:
-    """Return SQL with columns replaced by other texts; string literals stay as they are."""
-
-    def put(found: re.Match[str]) -> str:
-        name = found.group().strip('"').replace('""', '"')
-        return texts.get(name, found.group()) if found.group().startswith('"') else found.group()
-
-    return _NAMES.sub(put, sql)
+    return renamed(column, {ref: ColumnRef(0, ref.column) for ref in column.references})

@@ -12,10 +12,11 @@ infinite or undefined.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
+from typing import Any
 
 from muntin.model.statistics import JoinStatistics, SourceStatistics
 from muntin.planner.classes import CodeRef
@@ -47,13 +48,6 @@ class StepEstimate:
     matched: float
     checks: int
     indexed: bool
-
-
-@dataclass(frozen=True)
-class _Known:
-    steps: dict[tuple[frozenset[int], int], StepEstimate]
-    sizes: dict[frozenset[int], float]
-    births: dict[frozenset[int], float]
 
 
 @dataclass(frozen=True)
@@ -146,16 +140,16 @@ class JoinGraph:
         )
 
     @cached_property
-    def _known(self) -> _Known:
+    def _known(self) -> dict[Hashable, Any]:
         """Estimates made before: searches ask for the same ones over and over."""
-        return _Known({}, {}, {})
+        return {}
 
     def step(self, bound: frozenset[int], source: int) -> StepEstimate:
         """Return the estimate of a step from the bound sources to the window of ``source``."""
         near = bound & self._near[source]
-        found = self._known.steps.get((near, source))
+        found: StepEstimate | None = self._known.get((near, source))
         if found is None:
-            found = self._known.steps[near, source] = self._step(near, source)
+            found = self._known[near, source] = self._step(near, source)
         return found
 
     def _step(self, bound: frozenset[int], source: int) -> StepEstimate:
@@ -190,18 +184,16 @@ class JoinGraph:
 
         What a tree would keep for them.
         """
-        found = self._known.sizes.get(sources)
+        found: float | None = self._known.get(sources)
         if found is None:
-            found = self._known.sizes[sources] = self._size(sources)
+            last = self._last(sources)
+            before = sources - {last}
+            # Without its last source the rest is gone through in the same order.
+            rows = (
+                self.size(before) * self.step(before, last).matched if before else self.rows(last)
+            )
+            found = self._known[sources] = sane(rows, 0.0)
         return found
-
-    def _size(self, sources: frozenset[int]) -> float:
-        last = self._last(sources)
-        before = sources - {last}
-        # Without its last source the rest is gone through in the same order.
-        return sane(
-            self.size(before) * self.step(before, last).matched if before else self.rows(last), 0.0
-        )
 
     def _last(self, sources: frozenset[int]) -> int:
         """Return the source that is last if the next one is always the first connected one."""
@@ -216,11 +208,5 @@ class JoinGraph:
 
     def birth_rate(self, sources: frozenset[int]) -> float:
         """Return combinations of these sources that are made per second."""
-        found = self._known.births.get(sources)
-        if found is None:
-            size = self.size(sources)
-            found = sane(
-                sum(self.rate(source) * size / self.rows(source) for source in sources), 0.0
-            )
-            self._known.births[sources] = found
-        return found
+        size = self.size(sources)
+        return sane(sum(self.rate(source) * size / self.rows(source) for source in sources), 0.0)

@@ -20,7 +20,7 @@ from muntin.plan.probe_limits import Limiting
 from muntin.plan.query import Emit, Query
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.strategies import choose_strategy, retracts
-from muntin.planner.tree_choice import TreeShape, best_tree
+from muntin.planner.tree_choice import TreeShape, best_tree, linear_shape
 from muntin.planner.unit_costs import UnitCosts
 
 
@@ -86,12 +86,11 @@ def choose_shape(
     found = best_tree(graph, costs) if graph is not None else None
     if found is not None:
         return found.shape, "it is predicted to be the cheapest"
-    shape: TreeShape = order[0]
-    for source in order[1:]:
-        shape = (shape, source)
     why = (
         "too many sources to look at all trees"
         if graph is not None
         else "nothing is known of the streams"
     )
-    return shape, f"{why}, so sources are joined one after the other along the conditions"
+    return linear_shape(
+        order
+    ), f"{why}, so sources are joined one after the other along the conditions"

@@ -8,7 +8,7 @@ medians) the rows themselves have to come together, and the grouping is left as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -20,15 +20,8 @@ from muntin.plan.nodes import Aggregate, GroupBy, Project
 _SUM = pa.decimal128(38, 0)
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """How an aggregate is derived from partial ones.
-
-    These, and how their combinations, in ``form`` as {0}, {1}, are put together.
-    """
-
-    partial: tuple[Aggregate, ...]
-    form: str = "{0}"
+_Rule: TypeAlias = tuple[list[Aggregate], str]
+"""The partial aggregates of an aggregate, and SQL over their combinations {0}, {1}, ..."""
 
 
 def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
@@ -39,7 +32,7 @@ def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
     rules = _rules(node, home)
     if rules is None:
         return None
-    aggregates = tuple(aggregate for rule in rules for aggregate in rule.partial)
+    aggregates = tuple(aggregate for parts, _ in rules for aggregate in parts)
     bare = GroupBy(node.input, node.keys, aggregates, None, ())
     return GroupBy(node.input, node.keys, aggregates, None, select_all(bare.groups))
 
@@ -50,13 +43,13 @@ def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Pr
     assert rules is not None, "there are partial groups"
     together: list[Aggregate] = []
     select = list(select_all(partial.schema)[: node.keys])
-    for number, (aggregate, rule) in enumerate(zip(node.aggregates, rules, strict=True)):
+    for number, (aggregate, (parts, form)) in enumerate(zip(node.aggregates, rules, strict=True)):
         names = []
-        for part in rule.partial:
+        for part in parts:
             names.append(ColumnRef(0, f"a{len(together)}"))
             place = node.keys + len(together)
             together.append(_combining(part, place))
-        sql = rule.form.format(*(quote(name.flat) for name in names))
+        sql = form.format(*(quote(name.flat) for name in names))
         select.append(OutputColumn(f"a{number}", Expression(sql, tuple(names), aggregate.type)))
     whole = GroupBy(partial, node.keys, tuple(together), None, tuple(select))
     return Project(whole, (Predicate(node.having),) if node.having else (), node.select)
@@ -77,34 +70,20 @@ def counted_apart(node: GroupBy) -> list[int]:
 
 
 def _rules(node: GroupBy, home: int | None) -> list[_Rule] | None:
+    """Return the rule of each aggregate; None if one has none."""
     found = []
     for aggregate in node.aggregates:
-        kind = (
-            None if aggregate.argument is None else node.input.schema.field(aggregate.argument).type
-        )
-        rule = _rule(aggregate, kind, apart=home is not None and aggregate.argument == home)
-        if rule is None:
+        function, place = aggregate_functions()[aggregate.function], aggregate.argument
+        apart = home is not None and place == home  # no value is in two partitions
+        partial = function.partial(None if place is None else node.input.schema.field(place).type)
+        if partial is None or (aggregate.distinct and not (apart and function.adds_up_distinct)):
             return None
-        found.append(rule)
+        parts = [
+            aggregate if kind is None else Aggregate(name, place, kind)
+            for name, kind in partial.parts
+        ]
+        found.append((parts, partial.form))
     return found
-
-
-def _rule(aggregate: Aggregate, kind: pa.DataType | None, *, apart: bool) -> _Rule | None:
-    """Return the rule of an aggregate over values of a type.
-
-    ``apart``: no value is in two partitions.
-    """
-    function = aggregate_functions()[aggregate.function]
-    if aggregate.distinct and not (apart and function.adds_up_distinct):
-        return None
-    partial = function.partial(kind)
-    if partial is None:
-        return None
-    parts = [
-        aggregate if kind is None else Aggregate(name, aggregate.argument, kind)
-        for name, kind in partial.parts
-    ]
-    return _Rule(tuple(parts), partial.form)
 
 
 def _combining(part: Aggregate, place: int) -> Aggregate:

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from muntin.model.window import PartitionedWindow, RowsWindow
-from muntin.plan.expression import ColumnRef, Expression, Predicate, column_expression, quote
+from muntin.plan.column_rename import renamed
+from muntin.plan.expression import ColumnRef, Predicate, column_expression
 from muntin.plan.join import Code
 from muntin.plan.nodes import Join, Scan
 from muntin.planner.classes import CodeRef, equality_classes
@@ -96,16 +97,10 @@ def _consistent(join: Join, parts: SortedPredicates, members: list[CodeRef]) -> 
 
 def over_first(source: int, code: Code) -> Code:
     """Return a code over source 0, so that codes of different sources can be compared."""
-    sql = code.expression.sql
-    references = []
-    for reference in code.expression.references:
-        moved = ColumnRef(0, reference.column)
-        sql = sql.replace(quote(reference.flat), quote(moved.flat))
-        references.append(moved)
-    assert all(reference.source == source for reference in code.expression.references), (
-        "a code is over one source"
-    )
-    return Code(Expression(sql, tuple(references), code.expression.type), code.kind)
+    references = code.expression.references
+    assert all(ref.source == source for ref in references), "a code is over one source"
+    moved = renamed(code.expression, {ref: ColumnRef(0, ref.column) for ref in references})
+    return Code(moved, code.kind)
 
 
 def routes_of(

@@ -72,7 +72,7 @@ class PartitioningRule(NamedTuple):
 
     ways: Callable[[Any], list[Spread]]
     ways_by: Callable[[Any, Expression, CodeKind], list[Spread]]
-    shows_key: Callable[[Any], bool]
+    shows_key: Callable[[Any], bool] = lambda _node: False
 
 
 def ways(node: Node) -> list[Spread]:
@@ -108,27 +108,7 @@ def _first(found: Iterable[list[Spread]]) -> list[Spread]:
     return [spread for some in found for spread in some][:MOST]
 
 
-def _never(_: Node) -> bool:
-    return False
-
-
-# -- leaves ----------------------------------------------------------------------------------------
-
-
-def _nothing(_: Node) -> list[Spread]:
-    """Return no way: the rows are not partitioned, or partitions have sent them already."""
-    return []
-
-
-def _nothing_by(_: Node, __: Expression, ___: CodeKind) -> list[Spread]:
-    return []
-
-
 # -- joins -----------------------------------------------------------------------------------------
-
-
-def _join(node: Join) -> list[Spread]:
-    return _window_join(node) if node.is_leaf else _join_of_inputs(node)
 
 
 def _join_by(node: Join, column: Expression, kind: CodeKind) -> list[Spread]:
@@ -207,10 +187,6 @@ def _equalities(node: Join) -> list[Comparison]:
 # -- operators -------------------------------------------------------------------------------------
 
 
-def _project(node: Project) -> list[Spread]:
-    return ways(node.input)
-
-
 def _project_by(node: Project, column: Expression, kind: CodeKind) -> list[Spread]:
     value = below_select(column, node.select)
     if value is None or len(value.sources) != 1:
@@ -244,10 +220,6 @@ def _distinct(node: Distinct | SetOperation) -> list[Spread]:
     return _first(ways_by(node, column_of(node, place)) for place in range(len(node.schema)))
 
 
-def _distinct_by(node: Distinct, column: Expression, kind: CodeKind) -> list[Spread]:
-    return ways_by(node.input, column, kind)
-
-
 def _set_operation(node: SetOperation) -> list[Spread]:
     if node.operator is SetOperator.UNION_ALL:
         return together([ways(node.left), ways(node.right)])
@@ -259,13 +231,20 @@ def _set_operation_by(node: SetOperation, column: Expression, kind: CodeKind) ->
     return together([ways_by(node.left, column, kind), ways_by(node.right, right, kind)])
 
 
+_LEAF = PartitioningRule(lambda _node: [], lambda _node, _column, _kind: [])
+"""Rows that are not partitioned, or that partitions have sent already."""
+
 PARTITIONING_RULES: Mapping[type[Node], PartitioningRule] = {
-    Scan: PartitioningRule(_nothing, _nothing_by, _never),
-    Exchange: PartitioningRule(_nothing, _nothing_by, _never),
-    Join: PartitioningRule(_join, _join_by, _never),
-    Project: PartitioningRule(_project, _project_by, _never),
+    Scan: _LEAF,
+    Exchange: _LEAF,
+    Join: PartitioningRule(
+        lambda node: _window_join(node) if node.is_leaf else _join_of_inputs(node), _join_by
+    ),
+    Project: PartitioningRule(lambda node: ways(node.input), _project_by),
     GroupBy: PartitioningRule(_group_by, _group_by_by, _group_by_shows_key),
-    Distinct: PartitioningRule(_distinct, _distinct_by, lambda _: True),
+    Distinct: PartitioningRule(
+        _distinct, lambda node, column, kind: ways_by(node.input, column, kind), lambda _node: True
+    ),
     SetOperation: PartitioningRule(
         _set_operation,
         _set_operation_by,

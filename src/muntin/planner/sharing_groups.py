@@ -19,17 +19,24 @@ member's own, and have to be sorted by it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, combinations
+from itertools import combinations
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from muntin.model.settings import DECLARATIONS
 from muntin.model.window import Window, resized, window_size
-from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, Predicate, quote
+from muntin.plan.expression import (
+    POSITION,
+    ColumnRef,
+    Expression,
+    OutputColumn,
+    Predicate,
+    column_expression,
+)
 from muntin.plan.nodes import Join, Scan
 from muntin.plan.query import Emit, Query
 from muntin.planner.shared_filters import Selections, source_filters
@@ -137,7 +144,7 @@ class SharingGroup:
             if reference.column == POSITION
             else self.sources[reference.source].schema.field(reference.column).type
         )
-        return Expression(quote(reference.flat), (reference,), kind)
+        return column_expression(reference, kind)
 
     @cached_property
     def signature(self) -> Signature:
@@ -155,11 +162,6 @@ class SharingGroup:
             sorted({member.sizes for member in self.members}, key=lambda sizes: (sum(sizes), sizes))
         )
 
-    @cached_property
-    def edges(self) -> tuple[tuple[int, ...], ...]:
-        """For each level, how far a row must have looked into each source to finish it."""
-        return tuple(accumulate(self.levels, lambda edge, level: tuple(map(max, edge, level))))
-
     def member(self, name: str) -> Member:
         """Return the member of this name."""
         return self._by_name[name]
@@ -167,30 +169,6 @@ class SharingGroup:
     @cached_property
     def _by_name(self) -> dict[str, Member]:
         return {member.query.name: member for member in self.members}
-
-
-def share(queries: Iterable[Query]) -> tuple[SharingGroup, ...]:
-    """Return the sharing groups of queries, in the order of the queries that found them.
-
-    Members keep their order too.
-    """
-    founded: list[SharingGroup] = []
-    members: list[list[Member]] = []
-    similar: dict[tuple[str, Options], list[int]] = {}
-    for query in queries:
-        signature = signature_of(query.join)
-        numbers = similar.setdefault((signature.key, join_options(query)), [])
-        found = _find_group(query, signature, [founded[number] for number in numbers])
-        if found is None:
-            numbers.append(len(founded))
-            founded.append(_found(query))
-            members.append(list(founded[-1].members))
-        else:
-            members[numbers[found[0]]].append(found[1])
-    return tuple(
-        _with_members(group, mine) if len(mine) > 1 else group
-        for group, mine in zip(founded, members, strict=True)
-    )
 
 
 def add_query(
@@ -203,15 +181,15 @@ def add_query(
     ``freshness`` has how old the rows of the query's sources may be in a result, where that counts:
     those who share have the same.
     """
-    found = _find_group(query, signature_of(query.join), groups, freshness)
-    if found is None:
-        return (*groups, _found(query, freshness))
-    number, member = found
-    return (
-        *groups[:number],
-        _with_members(groups[number], (*groups[number].members, member)),
-        *groups[number + 1 :],
-    )
+    signature = signature_of(query.join)
+    for number, group in enumerate(groups if len(query.sources) > 1 else ()):
+        if group.signature.key == signature.key and group.options == join_options(query):
+            places = find_places(signature, group.signature)
+            member = _member(query, places, freshness) if places is not None else None
+            if member is not None and member.freshness == group.freshness:
+                joined = _with_members(group, (*group.members, member))
+                return (*groups[:number], joined, *groups[number + 1 :])
+    return (*groups, _found(query, freshness))
 
 
 def drop_query(groups: Sequence[SharingGroup], name: str) -> tuple[SharingGroup, ...]:
@@ -226,25 +204,7 @@ def drop_query(groups: Sequence[SharingGroup], name: str) -> tuple[SharingGroup,
     return tuple(left)
 
 
-def _find_group(
-    query: Query,
-    signature: Signature,
-    groups: Sequence[SharingGroup],
-    freshness: tuple[int, ...] = (),
-) -> tuple[int, Member] | None:
-    """Return the first group that a query can share with, and the member it becomes there."""
-    if len(query.sources) < 2:
-        return None
-    for number, group in enumerate(groups):
-        if group.signature.key == signature.key and group.options == join_options(query):
-            places = find_places(signature, group.signature)
-            member = _member(query, places, freshness) if places is not None else None
-            if member is not None and member.freshness == group.freshness:
-                return number, member
-    return None
-
-
-def _found(query: Query, freshness: tuple[int, ...] = ()) -> SharingGroup:
+def _found(query: Query, freshness: tuple[int, ...]) -> SharingGroup:
     """Return the group of a query that shares with nobody yet."""
     member = _member(query, tuple(range(len(query.sources))), freshness)
     conditions = tuple(predicate for predicate in query.predicates if not is_selection(predicate))

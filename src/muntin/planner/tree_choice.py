@@ -8,7 +8,7 @@ looking at all sets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf
@@ -35,6 +35,14 @@ class TreeCost:
 def sources_of(shape: TreeShape) -> tuple[int, ...]:
     """Return the sources of a shape from left to right."""
     return (shape,) if isinstance(shape, int) else sources_of(shape[0]) + sources_of(shape[1])
+
+
+def linear_shape(order: Sequence[int]) -> TreeShape:
+    """Return the tree that joins sources one after the other."""
+    shape: TreeShape = order[0]
+    for source in order[1:]:
+        shape = (shape, source)
+    return shape
 
 
 def tree_cost(graph: JoinGraph, shape: TreeShape, costs: UnitCosts) -> TreeCost:

@@ -11,7 +11,7 @@ from muntin.plan.query import Query
 from muntin.planner.classes import CodeRef
 from muntin.planner.predicates import SortedPredicates
 from muntin.planner.steps import FLIPPED, make_step
-from muntin.planner.tree_choice import TreeShape, sources_of
+from muntin.planner.tree_choice import TreeShape, linear_shape, sources_of
 
 Indexes = list[list[tuple[int, ...]]]
 
@@ -34,7 +34,7 @@ def parse_shape(text: str, query: Query) -> TreeShape:
     """
     aliases = [source.alias for source in query.sources]
     names = {alias.casefold(): place for place, alias in enumerate(aliases)}
-    example = shape_text(_left_deep(len(aliases)), aliases)
+    example = shape_text(linear_shape(range(len(aliases))), aliases)
     hint = f"Write pairs in brackets, every source once, for example {example}"
     tokens = text.replace("(", " ( ").replace(")", " ) ").replace(",", " , ").split()
 
@@ -68,13 +68,6 @@ def parse_shape(text: str, query: Query) -> TreeShape:
         raise fail(f"continues with {tokens[0]!r} after its end")
     if sorted(sources_of(shape)) != list(range(len(aliases))):
         raise fail("does not name every source once")
-    return shape
-
-
-def _left_deep(count: int) -> TreeShape:
-    shape: TreeShape = 0
-    for source in range(1, count):
-        shape = (shape, source)
     return shape
 
 

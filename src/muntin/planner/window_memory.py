@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from muntin.errors import InputError
+from muntin.model.clock import SECOND
 from muntin.model.settings import Settings
 from muntin.model.statistics import StreamStatistics
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
@@ -18,7 +19,6 @@ _STATE = 40
 """Bytes of a row in the store and its index; ``python -m benchmarks join`` measures them."""
 _TEXT = 32
 """Bytes of a value whose length is not fixed, for want of better."""
-_SECOND = 1_000_000
 _PLAUSIBLE = 1e9
 """Rows per second above which a declared rate is a slip, which the data will overrule."""
 
@@ -56,7 +56,7 @@ def _rows(source: Scan, declared: Mapping[str, StreamStatistics]) -> float:
             return float(rows)
         case TimeWindow(micros):
             known = declared.get(source.relation)
-            return known.rate * micros / _SECOND if known and known.rate < _PLAUSIBLE else 0.0
+            return known.rate * micros / SECOND if known and known.rate < _PLAUSIBLE else 0.0
         case PartitionedWindow() | _:
             return 0.0
 

@@ -23,7 +23,7 @@ from muntin.kernels.jit import prepare
 from muntin.kernels.result_order import sort_matches
 from muntin.model.catalog import Catalog
 from muntin.model.settings import Settings
-from muntin.operators.join import JoinOperator, NewRows, Tools
+from muntin.operators.join import NewRows, Tools, make_join
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.planner.join_planner import plan_join
@@ -136,7 +136,7 @@ def _run(plan: JoinPlan, duck: Duck, rows: int, keys: int) -> Timed:
         )
     shortest, counters = float("inf"), [0] * layout.COUNTERS
     for _ in range(_REPEAT):
-        join = JoinOperator(plan, streams, {}, Tools(Evaluator(duck), Workspace()))
+        join = make_join(plan, streams, {}, Tools(Evaluator(duck), Workspace()))
         begin = time.thread_time_ns()
         for _ in join.run(news, rows):
             pass

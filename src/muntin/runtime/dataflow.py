@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.duck import Duck
@@ -25,15 +26,14 @@ from muntin.operators.join.schedule import TurnPace
 from muntin.operators.workspace import Workspace
 from muntin.plan.query import Emit
 from muntin.plan.query_plan import QueryPlan
-from muntin.runtime.arrivals import batch_of, times_of
 from muntin.runtime.external_quota import ExternalQuota
 from muntin.runtime.planned_query import PlannedQuery
 from muntin.runtime.query_group import Output, QueryGroup, Running
 from muntin.runtime.query_groups import QueryGroups
 from muntin.runtime.running_join import RunningJoin, Shared
 from muntin.runtime.snapshot import Snapshot
-from muntin.runtime.stream_clock import Place, StreamState
-from muntin.state.batch import Batch
+from muntin.runtime.stream_input import Place, StreamState
+from muntin.state.batch import Batch, batch_of, times_of
 
 
 @dataclass(frozen=True)
@@ -206,26 +206,33 @@ class Dataflow:
     def _take(self, rows: Mapping[str, Batch], frontier: Frontier) -> list[QueryGroup]:
         """Take rows and move frontiers; return the groups that may have work."""
         final, advanced = frontier.final, frontier.advanced
-        if final is not None:
-            for name, batch in rows.items():
-                self.groups.take_final(self.streams[name], batch)
-            if advanced is not None:
-                self.groups.advance(advanced)
-            self.groups.move(final)
-            return list(self.groups)
-        if advanced is None:
-            groups = [
-                group
-                for name, batch in rows.items()
-                for group in self.groups.take(self.streams[name], batch)
-            ]
-        else:
-            assert not rows, "rows come before the promise"
-            self.groups.advance(advanced)
-            groups = list(self.groups)
-        for group in groups:
-            group.move()
-        return groups
+        assert not rows or final is not None or advanced is None, "rows come before the promise"
+        groups = [
+            group
+            for name, batch in rows.items()
+            for group in self._arrive(name, batch, ordered=final is None)
+        ]
+        if final is None and advanced is None:
+            for group in groups:
+                group.move()
+            return groups
+        self.groups.move(final, BEFORE_ALL if advanced is None else advanced)
+        return list(self.groups)
+
+    def _arrive(self, stream: str, batch: Batch, *, ordered: bool) -> list[QueryGroup]:
+        """Give rows to all groups that read the stream, and return those groups.
+
+        Rows ``ordered`` by arrival move the watermark of the stream; otherwise the driver keeps it.
+        A row goes to the late output once if it is late for any group.
+        """
+        state, readers = self.streams[stream], self.groups.readers(stream)
+        if len(batch):
+            own = state.arrive(batch, ordered=ordered)
+            late = [group.take(state, batch, own) for group in readers]
+            masks = [mask for mask in late if mask is not None]
+            if masks:
+                state.keep_late(batch.rows.filter(pa.array(np.logical_or.reduce(masks))))
+        return readers
 
     # -- working in turns --------------------------------------------------------------------------
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from muntin.errors import MuntinError
 
@@ -37,6 +38,7 @@ PREFIX = _PREFIX.size
 _SUM_AT = 24
 _ALIGN = 8
 _PICKLE = 0x80
+_TRIES = 10
 _RESTORE = "Restore the checkpoint folder from a copy, or start with a new checkpoint"
 
 Buffer: TypeAlias = bytes | memoryview
@@ -181,16 +183,34 @@ def writing(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def write_file(path: Path, content: Buffer) -> None:
-    """Replace a file atomically: readers see the old or the new content, even after a power cut."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    _sync_folder(path.parent)
+def write_file(path: Path, content: Buffer, *, durable: bool = True) -> None:
+    """Replace a file atomically: readers see the old or the new content.
+
+    If it is ``durable``, that holds even after a power failure. No other writer uses the same
+    temporary name, so the content is always that of one of them.
+    """
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with _created(part) as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    if durable:
+        _sync_folder(path.parent)
+
+
+def _created(path: Path) -> IO[bytes]:
+    """Create a file and its folder, which another process may remove while it is empty."""
+    for _ in range(_TRIES):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            return path.open("wb")
+    return path.open("wb")
 
 
 def _sync_folder(folder: Path) -> None:

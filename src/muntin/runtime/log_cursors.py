@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from muntin.model.clock import BEFORE_ALL
-from muntin.model.window import RowsWindow, TimeWindow
-from muntin.operators.join import JoinOperator, NewRows
 from muntin.plan.query import Query
 from muntin.runtime.stream_input import StreamInput
 
@@ -50,8 +48,6 @@ class LogCursors:
         """Return the streams, and up to which position each was read."""
         return list(zip(self.streams, self.read, strict=True))
 
-    # -- reading -----------------------------------------------------------------------------------
-
     def slices(self, since: int, now: int, most: int) -> Slices:
         """Yield up to which positions to read, and the time that this leads to, up to ``now``.
 
@@ -79,43 +75,7 @@ class LogCursors:
             yield [min(stop, end) for stop, end in zip(cut, ends, strict=True)], until
             since = max(since, until)
 
-    def take(self, stops: Sequence[int]) -> list[NewRows]:
-        """Read up to some positions, and return the new rows of each stream."""
-        news = []
-        for number, (state, stop) in enumerate(zip(self.streams, stops, strict=True)):
-            positions, batch = state.log.between(self.read[number], stop)
-            news.append(NewRows(positions, batch, self.read[number]))
-            self.read[number] = stop
-            self.rows_in += len(batch)
-        return news
-
-    # -- rows that were read -----------------------------------------------------------------------
-
-    def inside(self, operator: JoinOperator, now: int) -> list[NewRows]:
-        """Return the rows read so far that the windows of an operator still reach."""
-        news = []
-        for number, (state, read) in enumerate(self.positions()):
-            positions, batch = state.log.between(self.first_needed(number, operator, now), read)
-            news.append(NewRows(positions, batch, read - len(batch)))
-        return news
-
-    def first_needed(self, number: int, operator: JoinOperator, now: int) -> int:
-        """Return the first position of a stream that a time or count window still reaches.
-
-        An operator that has not begun needs all rows for its partitioned windows: the log does not
-        show what they have pushed out.
-        """
-        log, read = self.streams[number].log, self.read[number]
-        needed = read
-        for place, source in enumerate(operator.plan.query.sources):
-            if self.stream_of[place] != number:
-                continue
-            kept = operator.tactic.first_kept(place)
-            needed = needed if kept is None else min(needed, kept)
-            if isinstance(source.window, TimeWindow):
-                needed = min(needed, log.position_after(now - source.window.micros))
-            elif isinstance(source.window, RowsWindow):
-                needed = min(needed, max(read - source.window.rows, 0))
-            elif operator.now == BEFORE_ALL:
-                needed = 0
-        return needed
+    def move(self, stops: Sequence[int]) -> None:
+        """Note that all rows up to some positions were read."""
+        self.rows_in += sum(stops) - sum(self.read)
+        self.read = list(stops)

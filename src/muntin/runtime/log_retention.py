@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from muntin.kernels import layout
+from muntin.model.clock import BEFORE_ALL
+from muntin.model.window import RowsWindow, TimeWindow
 from muntin.runtime.stream_input import StreamInput
 
 if TYPE_CHECKING:
@@ -27,21 +29,40 @@ class LogRetention:
 
     def hold(self) -> None:
         """Keep what is needed now for as long as the join is busy with deferred work."""
-        self._floor = [
-            self._first_needed(number) for number in range(len(self._join.cursors.streams))
-        ]
+        now = self._join.now
+        self._floor = [self.first_needed(each, now) for each in self._join.cursors.streams]
 
     def needs(self, state: StreamInput) -> int:
         """Return the position from which on the join needs the rows of a stream.
 
         Rows that are not processed yet may need what was needed when they arrived.
         """
-        number = self._join.cursors.streams.index(state)
-        needed = self._first_needed(number)
-        return min(needed, self._floor[number]) if self._join.is_busy() else needed
+        needed = self.first_needed(state, self._join.now)
+        if not self._join.is_busy():
+            return needed
+        return min(needed, self._floor[self._join.cursors.streams.index(state)])
 
-    def _first_needed(self, number: int) -> int:
-        return self._join.cursors.first_needed(number, self._join.operator, self._join.now)
+    def first_needed(self, state: StreamInput, now: int) -> int:
+        """Return the first position of a stream that a time or count window still reaches.
+
+        An operator that has not begun needs all rows for its partitioned windows: the log does not
+        show what they have pushed out.
+        """
+        cursors, operator = self._join.cursors, self._join.operator
+        number = cursors.streams.index(state)
+        needed = read = cursors.read[number]
+        for place, source in enumerate(operator.plan.query.sources):
+            if cursors.stream_of[place] != number:
+                continue
+            kept = operator.tactic.first_kept(place)
+            needed = needed if kept is None else min(needed, kept)
+            if isinstance(source.window, TimeWindow):
+                needed = min(needed, state.log.position_after(now - source.window.micros))
+            elif isinstance(source.window, RowsWindow):
+                needed = min(needed, max(read - source.window.rows, 0))
+            elif operator.now == BEFORE_ALL:
+                needed = 0
+        return needed
 
     def keeps(self, state: StreamInput) -> list[int]:
         """Return the sources whose partitioned windows may keep single older rows of a stream."""
@@ -57,4 +78,4 @@ class LogRetention:
 
         Rows that do not join count in the window, and are among them.
         """
-        return self._join.operator.windows.maker.kept(source)
+        return self._join.operator.events.kept(source)

@@ -16,10 +16,10 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.consolidate import consolidate
 from muntin.operators.initial_results import Beginning
-from muntin.operators.result import sign_column, time_column
 from muntin.operators.signed import Changes
 from muntin.operators.snapshots import Snapshots
 from muntin.plan.query import Emit, Query
+from muntin.state.columns import sign_column, time_column
 
 
 class PipelineOutput:

@@ -53,7 +53,9 @@ class PlanMonitor:
             return None
         held = max(int(operator.state.stores[:, layout.HELD].sum()), self._least)
         self._until_compared = rows_in + held
-        if rows_in < self._until_measured and not replanner.has_changed(operator.rates()):
+        if rows_in < self._until_measured and not replanner.has_changed(
+            operator.windows.meter.rates(operator.now)
+        ):
             return None
         measured = operator.measure()
         if measured is None:

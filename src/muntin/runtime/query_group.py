@@ -6,28 +6,31 @@ inputs through the joins and the pipelines above them.
 Why it is exact: the frontier is the least watermark over the streams of the group, or a promise for
 all streams. It depends on the rows of these streams alone, so every query advances as if it were
 the only one.
+
+Failures are isolated: an exception while rows are processed ends up here instead of in ``push``. A
+failure in the expressions of a query concerns that query, a failure of a join all queries that
+share it. The driver drops them once the step is over. KeyboardInterrupt and SystemExit pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.errors import MuntinError
 from muntin.expressions.duck import Duck
-from muntin.model.clock import BEFORE_ALL
+from muntin.expressions.salvage import first_line
+from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.operators.join.schedule import TurnPace
-from muntin.operators.pipeline import Drive
 from muntin.plan.join import JoinPlan
 from muntin.plan.query_plan import QueryPlan
-from muntin.planner.strategies import drive_strategy
-from muntin.runtime.fault_isolation import Guard
-from muntin.runtime.group_inputs import GroupInputs, Promise
 from muntin.runtime.join_registry import JoinRegistry
 from muntin.runtime.planned_query import PlannedQuery
 from muntin.runtime.running_join import RunningJoin, Shared
@@ -35,14 +38,34 @@ from muntin.runtime.running_leaf import RunningLeaf
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
 from muntin.runtime.shared_subplans import SubPlans
-from muntin.runtime.stream_input import StreamInput
+from muntin.runtime.stream_input import (
+    Mask,
+    Place,
+    StreamInput,
+    StreamState,
+    Times,
+    least_watermark,
+)
+from muntin.state.batch import Batch
 
 Running: TypeAlias = RunningQuery | RunningPipeline
 Output: TypeAlias = tuple[str, pa.Table]
 """The name of a query and results of it."""
+AnyQuery = TypeVar("AnyQuery", bound=RunningQuery)
+
+NOWHERE: Place = (BEFORE_ALL, -1)
+_EVERY_STREAM = 1 << 62
 
 
-class QueryGroup(GroupInputs):
+@dataclass(frozen=True)
+class Promise:
+    """A frontier set from outside: ``advanced`` on all streams, ``final`` in the total order."""
+
+    advanced: int = BEFORE_ALL
+    final: Place = NOWHERE
+
+
+class QueryGroup:
     """The queries over one set of streams; without queries, rows of streams that none reads."""
 
     def __init__(
@@ -52,16 +75,69 @@ class QueryGroup(GroupInputs):
         tables: Mapping[str, pa.Table],
         promise: Promise,
     ) -> None:
-        super().__init__(inputs, promise)
+        self.inputs = {each.stream.name: each for each in inputs}
+        self.advanced = promise.advanced
+        """The instant to which event time was advanced."""
+        self.frontier_of_rows = promise.final
+        """The place up to which the total order is final by rows."""
         self.joins = JoinRegistry(duck)
-        self.guard = Guard(self.joins)
         self.pipelines: list[RunningPipeline] = []
-        self._subplans = SubPlans()
+        self.failed: list[Running] = []
+        """The queries that failed since they were last taken."""
+        self._subplans = SubPlans(tables, duck)
         self._turns = count()
-        self._duck = duck
         self._tables = tables
 
-    # -- queries -----------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
+
+    @property
+    def frontier(self) -> Place:
+        """The place up to which the total order is final."""
+        return max(self.frontier_of_rows, (self.advanced, _EVERY_STREAM))
+
+    @property
+    def closed(self) -> int:
+        """The last instant that is complete on all streams."""
+        instant, order = self.frontier
+        return instant if order == _EVERY_STREAM else instant - 1
+
+    def move(self, final: Place | None = None, advanced: int = BEFORE_ALL) -> None:
+        """Move the frontier to the least watermark, or to a place, and final rows into the logs.
+
+        ``advanced`` promises that no earlier row comes on any stream.
+        """
+        self.advanced = max(self.advanced, advanced)
+        if final is None:
+            final = least_watermark(each.source for each in self.inputs.values())
+        self.frontier_of_rows = max(self.frontier_of_rows, final)
+        frontier = self.frontier
+        for each in self.inputs.values():
+            each.release(frontier)
+
+    def waits_for(self) -> StreamState | None:
+        """Return the stream that holds back waiting rows of other streams, if there is one."""
+        if not self.inputs:
+            return None
+        last = min((each.source for each in self.inputs.values()), key=lambda state: state.place)
+        waiting = (each for each in self.inputs.values() if each.source is not last)
+        return last if any(each.waiting() for each in waiting) else None
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def take(self, source: StreamState, batch: Batch, own: Times | None) -> Mask | None:
+        """Take rows that came at these watermarks of their stream; return a mask of the late ones.
+
+        None: none is late. Rows of exactly the instant that was promised are still taken: only
+        earlier ones were excluded.
+        """
+        floor = max(self.frontier_of_rows, (self.advanced, -1))
+        others = [each.source for each in self.inputs.values() if each.source is not source]
+        waits = least_watermark(others) if others else (AFTER_ALL, 0)
+        return self.inputs[source.stream.name].take(batch, floor, own, waits)
+
+    def rows_late(self) -> int:
+        """Return how many rows were late for this group."""
+        return sum(each.rows_late for each in self.inputs.values())
 
     def trim(self, *, exactly: bool = False) -> None:
         """Release rows that no window reaches any more: when it pays, or ``exactly`` now."""
@@ -73,66 +149,51 @@ class QueryGroup(GroupInputs):
                 first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly
             )
 
+    # -- queries -----------------------------------------------------------------------------------
+
     def add(self, planned: PlannedQuery, shared: Shared) -> tuple[Running, list[pa.Table]]:
         """Run a query from the frontier on; return it with its results from before any row."""
         plan = planned.plan
-        if isinstance(plan, QueryPlan):
-            return self._add_pipeline(plan, shared, isolated=planned.isolated)
-        make = partial(self._make_join, plan, shared)
-        return self.joins.add(plan.query, shared.settings, make, RunningQuery), []
-
-    def _make_join(self, plan: JoinPlan, shared: Shared) -> RunningJoin:
-        streams = {
-            source.relation: self.inputs[source.relation]
-            for source in plan.query.sources
-            if not source.stored
-        }
-        join = RunningJoin(plan, list(streams.values()), self._tables, shared)
-        join.begin(self.frontier[0])
-        return join
-
-    def _add_pipeline(
-        self, plan: QueryPlan, shared: Shared, *, isolated: bool
-    ) -> tuple[RunningPipeline, list[pa.Table]]:
-        leaves, settings = [], shared.settings
-        for leaf in plan.joins:
-            make = partial(
-                self.joins.add,
-                leaf.query,
-                settings,
-                partial(self._make_join, leaf, shared),
-                RunningLeaf,
-            )
-            leaves.append(self._subplans.leaf(leaf.query, settings, make, alone=isolated))
-        steps = None if isolated else self._subplans.steps
-        drive = Drive(drive_strategy(settings), steps, leaves)
-        running = RunningPipeline(
-            plan.query, leaves, self._tables, self._duck, drive, part=shared.external_quota
-        )
+        if not isinstance(plan, QueryPlan):
+            return self._run_over(RunningQuery, plan, shared), []
+        run_leaf = partial(self._run_over, RunningLeaf, shared=shared)
+        running = self._subplans.add(plan, shared, run_leaf, isolated=planned.isolated)
         initial = running.begin(self.advanced)
         self.pipelines.append(running)
         return running, initial
 
+    def _run_over(self, run: type[AnyQuery], plan: JoinPlan, shared: Shared) -> AnyQuery:
+        """Run a query over a join that runs, or over a new one."""
+
+        def make() -> RunningJoin:
+            read = dict.fromkeys(
+                source.relation for source in plan.query.sources if not source.stored
+            )
+            join = RunningJoin(plan, [self.inputs[name] for name in read], self._tables, shared)
+            join.begin(self.frontier[0])
+            return join
+
+        return self.joins.add(plan.query, shared.settings, make, run)
+
     def drop(self, running: Running) -> None:
         """End a query. If it failed and its join cannot shrink, the join's other queries fail."""
-        members: Sequence[RunningQuery]
+        members: Sequence[RunningQuery] = [running] if isinstance(running, RunningQuery) else []
         if isinstance(running, RunningPipeline):
             self.pipelines.remove(running)
             members = self._subplans.drop(running)
-        else:
-            members = [running]
         for each in members:
             try:
                 self.joins.drop(each)
             except Exception as error:
                 if running.failure is None:
                     raise
-                self.guard.broken(each.join, error)
+                self._break(each.join, error)
 
     def take_failed(self) -> list[Running]:
         """Return the queries that failed since the last call; with a leaf, all pipelines above."""
         failed: list[Running] = []
-        for running in self.guard.take():
+        taken, self.failed = self.failed, []
+        for running in taken:
             if not isinstance(running, RunningLeaf):
                 failed.append(running)
                 continue
@@ -142,65 +203,80 @@ class QueryGroup(GroupInputs):
                     failed.append(pipeline)
         return failed
 
-    def is_empty(self) -> bool:
-        """Return whether no query is left."""
-        return not self.joins.running
-
     # -- stepping ----------------------------------------------------------------------------------
 
     def step(self, pace: TurnPace | None = None) -> Iterator[Output]:
         """Process all that is final, yield results, and release rows that no window reaches."""
         for join in list(self.joins.running):
             yield from self._run(join, join.catch_up(self.frontier[0], self.closed, pace))
-        yield from self.step_pipelines()
+        yield from self._run_pipelines()
+        self.trim()
+
+    def replay(self) -> None:
+        """Process rows whose results are known; joins whose state is their windows compute none."""
+        for join in list(self.joins.running):
+            remembers = any(member.remembers for member in join.members)
+            replay = join.catch_up if remembers else join.remember
+            for _ in self._run(join, replay(self.frontier[0], self.closed)):
+                pass
+        for _ in self._run_pipelines():
+            pass
         self.trim()
 
     def offer(self) -> Iterator[Output]:
         """Give the joins all that is final, to be processed in turns; yield what is done now."""
         for join in list(self.joins.running):
             yield from self._run(join, join.offer(self.frontier[0], self.closed))
-        yield from self.step_pipelines()
+        yield from self._run_pipelines()
 
     def turn(self, join: RunningJoin, pace: TurnPace) -> Iterator[Output]:
         """Run a join for a turn, and yield the results that it has released."""
         return self._run(join, join.turn(pace))
 
-    def _run(
-        self, join: RunningJoin, results: Iterator[tuple[RunningQuery, pa.Table]]
-    ) -> Iterator[Output]:
-        for running, table in self.guard.join(join, results):
-            yield running.query.name, table
+    def _run(self, join: RunningJoin, results: Iterator[Output]) -> Iterator[Output]:
+        """Yield the results of a join up to their end or its failure."""
+        try:
+            yield from results
+        except Exception as error:  # noqa: BLE001 (whatever it is, other joins continue)
+            self._break(join, error)
+        if join.failing:
+            self.failed += join.failing
+            join.failing.clear()
 
-    def replay(self) -> None:
-        """Process rows whose results are known; joins whose state is their windows compute none."""
-        for join in list(self.joins.running):
-            if any(member.remembers for member in join.members):
-                results = join.catch_up(self.frontier[0], self.closed)
-            else:
-                results = _nothing(join.remember, self.frontier[0], self.closed)
-            for _ in self.guard.join(join, results):
-                pass
-        for _ in self.step_pipelines():
-            pass
-        self.trim()
+    def _break(self, join: RunningJoin, error: Exception) -> None:
+        """Remove a join whose state is no longer sound; its queries fail with it."""
+        self.joins.remove(join)
+        for member in join.members:
+            if member.failure is None:
+                member.failure = error
+                self.failed.append(member)
 
-    def step_pipelines(self) -> Iterator[Output]:
+    def _run_pipelines(self) -> Iterator[Output]:
         """Run the operators above joins over the matches of the joins, and yield results."""
         turn = next(self._turns)
         # An advance to an instant that the rows have passed is no instant of the query.
         advanced = self.advanced if self.advanced >= self.frontier_of_rows[0] else BEFORE_ALL
         for pipeline in list(self.pipelines):
-            results = pipeline.catch_up(self.closed, turn, advanced)
-            for table in self.guard.pipeline(pipeline, results):
-                yield pipeline.query.name, table
-
-
-def _nothing(work: Callable[[int, int], None], frontier: int, closed: int) -> Iterator[Any]:
-    """Run an action without results as an iterator."""
-    work(frontier, closed)
-    yield from ()
+            below = (leaf.failure for leaf in pipeline.leaves if leaf.failure)
+            failure = pipeline.failure or next(below, None)
+            if failure is None:
+                try:
+                    for table in pipeline.catch_up(self.closed, turn, advanced):
+                        yield pipeline.query.name, table
+                except Exception as error:  # noqa: BLE001 (other pipelines continue)
+                    failure = error
+            if failure is not None and pipeline.failure is None:
+                pipeline.failure = failure
+                self.failed.append(pipeline)
 
 
 def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:
     """Return the positions that partitioned windows keep."""
     return np.concatenate([join.retention.kept(source) for join, source in keepers])
+
+
+def reason_of(failure: BaseException) -> str:
+    """Return a failure in one line; the type of an unexpected one is part of it."""
+    if isinstance(failure, MuntinError):
+        return failure.fact
+    return f"{type(failure).__name__}: {first_line(failure)}"

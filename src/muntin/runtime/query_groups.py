@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.duck import Duck
@@ -19,11 +18,8 @@ from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
 from muntin.plan.nodes import Scan
 from muntin.plan.query import Query
-from muntin.runtime.group_inputs import NOWHERE, Promise
-from muntin.runtime.query_group import QueryGroup
-from muntin.runtime.stream_clock import Place, StreamState, least_watermark
-from muntin.runtime.stream_input import StreamInput
-from muntin.state.batch import Batch
+from muntin.runtime.query_group import NOWHERE, Promise, QueryGroup
+from muntin.runtime.stream_input import Place, StreamInput, StreamState, least_watermark
 
 
 class QueryGroups:
@@ -54,6 +50,10 @@ class QueryGroups:
             inputs, self._duck, self._tables, Promise(self.advanced, max(final, self._fed))
         )
 
+    def readers(self, stream: str) -> list[QueryGroup]:
+        """Return the groups that get the rows of a stream."""
+        return [group for group in self if stream in group.inputs]
+
     # -- streams -----------------------------------------------------------------------------------
 
     def declare(self, stream: Stream, now: int | None) -> None:
@@ -72,49 +72,19 @@ class QueryGroups:
 
     def inputs(self, stream: str) -> list[StreamInput]:
         """Return the inputs of all groups that get the rows of a stream."""
-        return [group.inputs[stream] for group in self if stream in group.inputs]
+        return [group.inputs[stream] for group in self.readers(stream)]
 
-    # -- rows and time -----------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
-    def take(self, state: StreamState, batch: Batch) -> list[QueryGroup]:
-        """Give rows in order of arrival to all groups that read the stream; return those groups.
+    def move(self, final: Place | None, advanced: int) -> None:
+        """Move all groups, and those opened later, to a place; None: to their watermarks.
 
-        A row goes to the late output once if it is late for any of them.
+        ``advanced`` promises that no earlier row comes on any stream.
         """
-        name = state.stream.name
-        readers = [group for group in self if name in group.inputs]
-        if len(batch):
-            own = state.arrive(batch)
-            masks = [
-                late for group in readers if (late := group.take(state, batch, own)) is not None
-            ]
-            if masks:
-                state.keep_late(batch.rows.filter(pa.array(np.logical_or.reduce(masks))))
-        return readers
-
-    def take_final(self, state: StreamState, batch: Batch) -> None:
-        """Give rows of a stream whose watermark is kept elsewhere to all groups that read it."""
-        state.rows_in += len(batch)
-        name = state.stream.name
-        masks = [
-            late
-            for group in self
-            if name in group.inputs and (late := group.take_final(name, batch)) is not None
-        ]
-        if masks:
-            state.keep_late(batch.rows.filter(pa.array(np.logical_or.reduce(masks))))
-
-    def advance(self, instant: int) -> None:
-        """Promise all groups that no earlier row comes."""
-        self.advanced = max(self.advanced, instant)
+        self.advanced = max(self.advanced, advanced)
+        self._fed = max(self._fed, final or NOWHERE)
         for group in self:
-            group.advance(instant)
-
-    def move(self, final: Place) -> None:
-        """Move all groups, and those opened later, to a place in the total order."""
-        self._fed = max(self._fed, final)
-        for group in self:
-            group.move(final)
+            group.move(final, advanced)
 
     def frontier(self) -> Place:
         """Return the least frontier of all groups that have queries."""
@@ -144,10 +114,10 @@ class QueryGroups:
         return group
 
     def _lacks(self, group: QueryGroup, source: Scan) -> bool:
-        own = group.inputs[source.relation]
-        return any(
-            group.lacks(source, other) for other in self.inputs(source.relation) if other is not own
-        )
+        """Return whether another group holds more of the rows that a new query's window reaches."""
+        own, now = group.inputs[source.relation], group.frontier[0]
+        others = self.inputs(source.relation)
+        return any(own.lacks(each, source.window, now) for each in others if each is not own)
 
     def _opened(self, read: Iterable[str]) -> QueryGroup:
         """Open a group at the least watermark of its streams, with all rows in any group."""
@@ -159,9 +129,9 @@ class QueryGroups:
 
     def tidy(self) -> None:
         """Close groups without queries."""
-        if not self.single and any(group.is_empty() for group in self.active):
-            closed = [group for group in self.active if group.is_empty()]
-            self.active = [group for group in self.active if not group.is_empty()]
+        if not self.single and not all(group.joins.running for group in self.active):
+            closed = [group for group in self.active if not group.joins.running]
+            self.active = [group for group in self.active if group.joins.running]
             self._idle += closed
             self._settle_idle()
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
 
 from muntin.operators.join.released import ReleasedMatches
-from muntin.runtime.match_router import Results
+
+Results = Iterator[tuple[str, pa.Table]]
+"""Results with the names of their queries."""
 
 _MANY = 1 << 13
 """The number of matches that are delivered however little time was spent on finding them."""

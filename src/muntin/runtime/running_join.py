@@ -1,16 +1,19 @@
 """A join while it runs: its operator, how far it has read each stream, and the queries it is for.
 
 A join runs for one query or for a sharing group (:mod:`muntin.planner.sharing_groups`). It reads
-logs (:mod:`muntin.runtime.log_cursors`), lets its operator find matches, and routes them to its
-queries (:mod:`muntin.runtime.match_router`). How results look is the concern of
-:class:`muntin.runtime.running_query.RunningQuery`.
+logs (:mod:`muntin.runtime.log_cursors`), lets its operator find matches, and routes to each query
+those inside its windows. How results look is the concern of
+:class:`muntin.runtime.running_query.RunningQuery`. A query that fails has no more results and does
+not affect the others.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,10 +21,9 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings, TreeChoice
-from muntin.operators.join import JoinOperator, Matches, NewRows, TacticOptions, Tools
+from muntin.operators.join import JoinOperator, Matches, NewRows, TacticOptions, Tools, make_join
 from muntin.operators.join.matches import LevelMatches
 from muntin.operators.join.schedule import TurnPace
-from muntin.operators.result import StoredRows
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit
@@ -33,13 +35,16 @@ from muntin.runtime.join_metrics import JoinMetrics
 from muntin.runtime.join_scheduling import JoinScheduling, levels_of
 from muntin.runtime.log_cursors import LogCursors, Slices
 from muntin.runtime.log_retention import LogRetention
-from muntin.runtime.match_router import MatchRouter, Results
 from muntin.runtime.overload import Overload
 from muntin.runtime.overload_control import OverloadControl
 from muntin.runtime.plan_monitor import PlanMonitor, stores_the_same
-from muntin.runtime.result_queue import ResultQueue
+from muntin.runtime.result_queue import ResultQueue, Results
 from muntin.runtime.stream_input import StreamInput
-from muntin.runtime.window_distance import NarrowWindows, WindowDistances
+from muntin.runtime.window_distance import WindowDistances
+from muntin.state.columns import StoredRows
+
+if TYPE_CHECKING:
+    from muntin.runtime.running_query import RunningQuery
 
 _SLICE = 1 << 17
 """Rows of a stream that are joined at once: enough to amortize, few enough for the caches."""
@@ -87,8 +92,9 @@ class RunningJoin:
             for source in plan.query.sources
         ]
         self.distances = WindowDistances(plan.query, self.cursors)
-        self._router = MatchRouter(self.distances)
-        self.members, self.failing = self._router.members, self._router.failing
+        self.members: list[RunningQuery] = []
+        self.failing: list[RunningQuery] = []
+        """The queries that failed since the list was last cleared."""
         self._queue = ResultQueue(self._route)
         self.retention = LogRetention(self)
         self.monitor = PlanMonitor(plan, shared.settings, shared.known)
@@ -103,7 +109,8 @@ class RunningJoin:
 
     def begin(self, frontier: int) -> None:
         """Take the rows in the logs that are inside the windows, without results for them."""
-        self.operator.fill(self.cursors.inside(self.operator, frontier), frontier)
+        starts = [self.retention.first_needed(each, frontier) for each in self.cursors.streams]
+        self.operator.fill(_rows_between(self.cursors, starts, self.cursors.read), frontier)
 
     def catch_up(self, frontier: int, closed: int, pace: TurnPace | None = None) -> Results:
         """Process all that is final, and yield the results of the queries, of each in order.
@@ -122,18 +129,15 @@ class RunningJoin:
                 for found in operator.run(news, until, pace):
                     yield from self._route(found)
         self._replan()
-        yield from self._router.changes()
+        for member in self.members:
+            yield from self._results(member, member.changes)
 
-    def remember(self, frontier: int, closed: int) -> None:
-        """Take all that is final into the windows, as :meth:`catch_up` does, without results."""
+    def remember(self, frontier: int, closed: int) -> Results:
+        """Take all that is final into the windows, as :meth:`catch_up` does, but yield nothing."""
         self.overload.see(frontier, self.cursors)
         for stops, until in self._due(frontier, closed, _SLICE):
             self.operator.repeat(self._take(stops), until)
-
-    def answer(self, narrow: NarrowWindows) -> Iterator[Matches]:
-        """Yield all combinations inside the windows now; those of ``narrow`` are smaller."""
-        for matches in self.operator.answer():
-            yield self.distances.narrowing(self.now).apply(narrow, matches)
+        yield from ()
 
     def _due(self, frontier: int, closed: int, most: int) -> Slices:
         """Return what is to be processed now, in slices of about ``most`` rows.
@@ -149,12 +153,39 @@ class RunningJoin:
         return self.cursors.slices(self.now, now, most)
 
     def _take(self, stops: Sequence[int]) -> list[NewRows]:
-        news = self.cursors.take(stops)
+        """Read the logs up to some positions, and return the new rows of each stream."""
+        news = _rows_between(self.cursors, self.cursors.read, stops)
+        self.cursors.move(stops)
         self.metrics.see(news)
         return news
 
     def _route(self, found: LevelMatches) -> Results:
-        return self._router.route(found, levels_of(self.query, self.group))
+        """Yield the results of each query, of the matches inside its windows."""
+        levels = enumerate(levels_of(self.query, self.group))
+        level_of = {sizes: level for level, sizes in levels}
+        narrowing = self.distances.narrowing()
+        inside: dict[tuple[int, ...], Matches] = {}
+        for member in self.members:
+            sizes = member.sizes
+            if sizes not in inside:
+                narrow = member.narrow
+                apply = partial(narrowing.apply, narrow) if narrow else None
+                inside[sizes] = found.of_level(level_of.get(sizes, 0), apply)
+            if len(inside[sizes]):
+                yield from self._results(member, partial(member.taken, inside[sizes]))
+
+    def _results(self, member: RunningQuery, make: Callable[[], pa.Table | None]) -> Results:
+        """Yield the results of a query, if there are any and it has not failed."""
+        if member.failure is not None:
+            return
+        try:
+            table = make()
+        except Exception as error:  # noqa: BLE001 (any error concerns this query alone)
+            member.failure = error
+            self.failing.append(member)
+            return
+        if table is not None:
+            yield member.query.name, table
 
     # -- in the background -------------------------------------------------------------------------
 
@@ -198,7 +229,7 @@ class RunningJoin:
                 if self._shared.external_quota
                 else Overload(plan, self.settings, live=self._scheduling.live)
             )
-        return JoinOperator(
+        return make_join(
             plan,
             self.cursors.names(),
             self._tables,
@@ -211,7 +242,7 @@ class RunningJoin:
         now, counters = self.now, self.operator.state.counters
         self.plan, self.query = plan, plan.query
         self.operator = self._make_operator(plan)
-        self.operator.fill(self.cursors.inside(self.operator, now), now)
+        self.begin(now)
         self.operator.state.counters[:] = counters
 
     def set_live(self, *, live: bool) -> None:
@@ -245,7 +276,7 @@ class RunningJoin:
         if better is None:
             return
         if stores_the_same(better, self.plan):
-            self.operator.reorder(better)
+            self.operator.windows.reorder(better)
             self.plan = better
         else:
             self._refill(better)
@@ -263,3 +294,14 @@ class RunningJoin:
         return self.operator.nbytes() + sum(
             member.expiry.nbytes() for member in self.members if member.expiry is not None
         )
+
+
+def _rows_between(
+    cursors: LogCursors, starts: Sequence[int], stops: Sequence[int]
+) -> list[NewRows]:
+    """Return the rows of each stream between positions; trimmed ones count as earlier rows."""
+    news = []
+    for each, start, stop in zip(cursors.streams, starts, stops, strict=True):
+        positions, batch = each.log.between(start, stop)
+        news.append(NewRows(positions, batch, stop - len(batch)))
+    return news

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.codec import decode, encode
-from muntin.runtime.stream_clock import Place
+from muntin.runtime.stream_input import Place
 
 _KIND = "dataflow"
 

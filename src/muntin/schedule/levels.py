@@ -13,7 +13,6 @@ products of integers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -21,48 +20,26 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
+from muntin.model.arrays import Integers, Reals
 
 _SAFE = 1 << 62
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels of a join.
-
-    Parameters
-    ----------
-    sizes : tuple of tuple of int
-        For each level the length of its window over each source; any positive number for a table.
-    queries : tuple of int
-        For each level how many queries it has.
-    looks : tuple of int
-        For each source as origin of a row: the source whose window determines the cost of a scan.
-    weights : tuple of int
-        For each source how many rows a unit of its windows has, relative to the others.
-    """
+    """Levels of a join."""
 
     sizes: tuple[tuple[int, ...], ...]
+    """For each level the length of its window over each source; any positive number for a table."""
     queries: tuple[int, ...]
+    """For each level how many queries it has."""
     looks: tuple[int, ...]
+    """For each source as origin of a row: the source whose window determines the cost of a scan."""
     weights: tuple[int, ...]
+    """For each source how many rows a unit of its windows has, relative to the others."""
 
     def __len__(self) -> int:
         return len(self.sizes)
-
-    @classmethod
-    def of_two(
-        cls,
-        sizes: Sequence[tuple[int, int]],
-        queries: Sequence[int],
-        weights: tuple[int, int] = (1, 1),
-    ) -> Levels:
-        """Return the levels of a join of two sources, each of which looks into the other.
-
-        >>> Levels.of_two([(2, 2), (3, 3), (6, 6)], [1, 1, 1]).ratios(0)
-        [[(1, 2), (2, 3), (2, 3)], [None, (1, 1), (1, 1)], [None, None, (1, 3)]]
-        """
-        return cls(tuple(sizes), tuple(queries), (1, 0), weights)
 
     @cached_property
     def edges(self) -> tuple[tuple[int, ...], ...]:
@@ -107,13 +84,16 @@ class Levels:
 
         At ``level * levels + limit - 1`` for the way that continues at ``level`` within ``limit``
         levels.
+
+        >>> Levels(((2, 2), (3, 3), (6, 6)), (1, 1, 1), (1, 0), (1, 1)).best.tolist()
+        [[0, 1, 1, 0, 1, 1, 0, 0, 2]]
         """
         return np.array([_best_ways(self.served, reach) for reach in self.reach], np.int32).reshape(
             len(self.reach), -1
         )
 
     @cached_property
-    def quotients(self) -> npt.NDArray[np.float64]:
+    def quotients(self) -> Reals:
         """The ratios of the best ways, where these stand in :attr:`best`, rounded.
 
         Close ones have to be compared exactly.
@@ -124,26 +104,8 @@ class Levels:
         begin = np.where(done > 0, self.reach[:, done - 1], 0)
         widths = np.take_along_axis(self.reach, until, axis=1) - begin
         with np.errstate(divide="ignore"):
-            found: npt.NDArray[np.float64] = (self.served[until + 1] - self.served[done]) / widths
+            found: Reals = (self.served[until + 1] - self.served[done]) / widths
         return found
-
-    def ratios(self, origin: int) -> list[list[tuple[int, int] | None]]:
-        """Return the matrix MaxQT for rows of an origin, as ratios of queries to distance."""
-        table, count = int(self.tables[origin]), len(self)
-        best = self.best[table].reshape(count, count)
-        return [
-            [
-                self._ratio(table, done, int(best[done, limit])) if limit >= done else None
-                for limit in range(count)
-            ]
-            for done in range(count)
-        ]
-
-    def _ratio(self, table: int, done: int, until: int) -> tuple[int, int]:
-        queries = int(self.served[until + 1] - self.served[done])
-        width = int(self.reach[table, until]) - (int(self.reach[table, done - 1]) if done else 0)
-        common = int(np.gcd(queries, width)) or 1
-        return queries // common, width // common
 
 
 def _best_ways(served: Integers, reach: Integers) -> npt.NDArray[np.int32]:

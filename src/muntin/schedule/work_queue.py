@@ -8,13 +8,10 @@ it has finished the last level, a pair has one in the pool until its outer row h
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from muntin.kernels import scheduler_state as at
 from muntin.kernels.arrays import QueueArrays
 from muntin.schedule.levels import Levels
-
-Integers = npt.NDArray[np.int64]
 
 SCHEDULERS = {"lwo": at.LWO, "swf": at.SWF, "mqt": at.MQT}
 _LEAST_ROWS = 1 << 10
@@ -88,29 +85,13 @@ class WorkQueue:
 
     def nbytes(self) -> int:
         """Return the bytes of all arrays."""
-        return sum(
-            array.nbytes
-            for array in (
-                self.outers,
-                self.bases,
-                self.bounds,
-                self.pairs,
-                self.done,
-                self.links,
-                self.given,
-                self.chosen,
-            )
-        )
+        return sum(array.nbytes for array in self.arrays[1:])
 
     @staticmethod
     def nothing() -> dict[str, int]:
         """Return the :meth:`stats` of a join that has no work queue."""
-        return {
-            "rows_waiting": 0,
-            "most_rows_waiting": 0,
-            "results_held": 0,
-            "most_results_held": 0,
-        }
+        names = ("rows_waiting", "most_rows_waiting", "results_held", "most_results_held")
+        return dict.fromkeys(names, 0)
 
     def stats(self) -> dict[str, int]:
         """Return the rows that wait and the results that are held, now and at most so far."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,12 @@ from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.engine_run import EngineRun, RunConfig
 from muntin.spark.driver.listener import OnProgress
 from muntin.spark.driver.live_declarations import LiveDeclarations
-from muntin.spark.session import local_session, warn_of_slow_settings
+from muntin.spark.replacement import Replacement
+from muntin.spark.session import hadoop_settings, local_session, warn_of_slow_settings
 from muntin.spark.sinks import SinkChoice, SinkMaker
 from muntin.spark.sources import arrow_schema, fitted
 from muntin.spark.standing_query import SparkQuery
+from muntin.spark.storage import checkpoint_place, storage_at
 from muntin.spark.temp_files import HeldFolder, sweep
 from muntin.sql.streams import make_stream, make_table, read_slack
 
@@ -47,7 +50,8 @@ class SparkEngine:
     spark : SparkSession, optional
         The session to run in; None starts a local one.
     checkpoint : str or Path, optional
-        The folder from which a restart resumes; None uses a temporary one.
+        The folder from which a restart resumes: a local path, or a URL of a store that Spark and
+        Arrow reach (``s3a``, ``gs``, ``abfss``, ``hdfs``). None uses a temporary one.
     trigger : str
         The interval between micro-batches; "0 seconds" starts one as soon as the last is done.
     buckets : int, optional
@@ -64,9 +68,11 @@ class SparkEngine:
         The folders, and URLs that Spark can reach, to which scripts are confined: statements that
         name a path elsewhere, or a format that reaches more than files, are refused. None confines
         nothing. Use it to run scripts that others wrote.
-    replace : bool
-        Whether a query may delete output that is in its way: batches of other runs or queries in
-        the folder of its sink, and its own from before it was changed. False makes that an error.
+    replace : list of str or bool
+        The queries that the first start replaces: each starts again, as if it were registered then,
+        and deletes its earlier output and other batches in the folder of its sink. All other
+        queries continue. True lets every query delete output that is in its way, and start again if
+        it has changed. A query that has changed and may not be replaced is an error.
     **settings
         Any setting of :class:`muntin.model.settings.Settings`.
     """
@@ -82,10 +88,11 @@ class SparkEngine:
         heartbeat: str | None = None,
         on_progress: OnProgress | None = None,
         allowed_paths: Sequence[str | Path] | str | Path | None = None,
-        replace: bool = False,
+        replace: bool | str | Sequence[str] | Replacement = False,
         **settings: object,
     ) -> None:
         declared = Declarations(allowed=AllowedPaths.of(allowed_paths), connected=True)
+        replacement = Replacement.of(replace)
         for name, value in settings.items():
             declared.set(name, value)
         partitions = _checked_partitions(partitions, buckets)
@@ -94,10 +101,13 @@ class SparkEngine:
         self.partitions = partitions or max(self.spark.sparkContext.defaultParallelism, 1)
         sweep()
         temporary = HeldFolder("checkpoint") if checkpoint is None else None
-        folder = _local_folder(checkpoint if temporary is None else temporary.path)
+        place = checkpoint_place(
+            temporary.path if checkpoint is None and temporary is not None else checkpoint or "",
+            partial(hadoop_settings, self.spark),
+        )
         interval = parse_interval(trigger)
-        stored = Checkpoint(folder, temporary)
-        self.sinks = SinkMaker(self.spark, stored.ours / "results")
+        stored = Checkpoint(storage_at(place), temporary)
+        self.sinks = SinkMaker(self.spark, stored.shared.below("results"))
         self._parts = EngineParts.make(
             declared, stored, self.sinks, partitions=self.partitions, interval=interval / 1e6
         )
@@ -106,9 +116,9 @@ class SparkEngine:
             interval,
             parse_interval(heartbeat) if heartbeat else None,
             on_progress,
-            may_replace=replace,
         )
-        self._declarations = LiveDeclarations(self._parts, may_replace=replace)
+        self._parts.state.replacement = replacement
+        self._declarations = LiveDeclarations(self._parts)
         self._run = EngineRun(self.spark, options, self._parts)
 
     # -- declarations ----------------------------------------------------------------------------
@@ -320,18 +330,3 @@ def _without_zones(schema: pa.Schema) -> pa.Schema:
             for field in schema
         ]
     )
-
-
-def _local_folder(path: str | Path | None) -> Path:
-    text = str(path).removeprefix("file://")
-    if "://" in text:
-        raise InputError(
-            f"the checkpoint {path} is not a folder that this process can reach",
-            hint="Give a local or mounted folder",
-        )
-    if any(sign in text for sign in "*?[]{}\\"):
-        raise InputError(
-            f"the checkpoint {path} has characters in its name that Spark takes for a pattern",
-            hint="Leave out * ? [ ] { } and \\",
-        )
-    return Path(text).absolute()

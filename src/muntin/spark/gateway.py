@@ -11,7 +11,6 @@ import os
 import shlex
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
+
+from muntin.spark.temp_files import HeldFolder
 
 _GLANCE = 0.05
 _START = 180.0
@@ -80,8 +81,8 @@ class Java:
                 raise PySparkRuntimeError(f"Java was not ready after {_START:.0f} seconds")
 
     def _gateway(self) -> Any:
-        with tempfile.TemporaryDirectory(prefix="muntin-java-") as folder:
-            info = Path(folder) / "port"
+        with HeldFolder("java") as folder:
+            info = folder / "port"
             process = self._process = self._launched(info)
             if self._abandoned:
                 self._kill()

@@ -16,10 +16,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -35,6 +36,8 @@ _log = logging.getLogger("muntin.spark")
 LEAST_JAVA = 17
 _RETRIES = 4
 _LOOPBACK = "127.0.0.1"
+SECRET = re.compile(r"\.(key|token|secret)(\.|$)")
+"""Names of Hadoop's settings that may be in a credential store."""
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -209,6 +212,19 @@ def _first_line(error: Exception) -> str:
         (line for line in lines if "Exception:" in line),
         lines[0] if lines else type(error).__name__,
     ).rstrip(".")
+
+
+def hadoop_settings(spark: SparkSession, names: Iterable[str]) -> dict[str, str]:
+    """Return settings of the session's Hadoop configuration that are set and not empty."""
+    session: Any = spark._jsparkSession  # noqa: SLF001 (Spark has no public way to them)
+    conf = session.sessionState().newHadoopConf()
+    found = {}
+    for name in names:
+        secret = conf.getPassword(name) if SECRET.search(name) else None
+        value = conf.getTrimmed(name) if secret is None else "".join(secret)
+        if value:
+            found[name] = value
+    return found
 
 
 def driver_host(spark: SparkSession) -> tuple[str, str]:

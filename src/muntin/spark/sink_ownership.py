@@ -20,12 +20,19 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from muntin.errors import RunError, SettingError
+from muntin.spark.storage import Storage
 
 MARKER = "_muntin"
-_BATCH = re.compile(r"batch-\d+\.\w+|batch=\d+")
-_PART = re.compile(r"\.batch-\d+\.\w+\.part")
-"""A batch whose process was killed while writing it."""
+_BATCH = re.compile(r"batch-(\d+)(?:-\d+)?\.\w+|batch=(\d+)")
+_PART = re.compile(r"\.batch-.*\.part")
+"""Results of a batch that did not become complete."""
 _SHORT = 8
+
+
+def batch_number(name: str) -> int:
+    """Return the batch of which a file or folder has results; -1 if it has none."""
+    found = _BATCH.fullmatch(name)
+    return int(found[1] or found[2]) if found else -1
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ class Folder(ABC):
         text = self.read()  # once: a later change is noticed when the marker is written
         obstacle = self._obstacle(owner, text)
         if obstacle and not replace:
-            raise occupied(obstacle)
+            raise occupied(obstacle, "SparkEngine(..., replace=True)")
         try:
             self._take(owner, text, everything=bool(obstacle))
         except OSError as error:
@@ -154,13 +161,13 @@ def _text(owner: SinkOwner) -> str:
     return json.dumps(asdict(owner)) + "\n"
 
 
-def occupied(obstacle: str) -> SettingError:
-    """Return the error for a folder that belongs to another owner."""
-    return SettingError(
-        obstacle,
-        hint="Give the query another folder, or delete that output with "
-        "SparkEngine(..., replace=True) or muntin run --replace",
-    )
+def occupied(obstacle: str, remedy: str = "") -> SettingError:
+    """Return the error for a folder that belongs to another owner; ``remedy`` deletes its output.
+
+    Without one, the other run is still at work.
+    """
+    delete = f", or delete that output: {remedy}" if remedy else ""
+    return SettingError(obstacle, hint=f"Give the query another folder{delete}")
 
 
 class LocalFolder(Folder):
@@ -200,6 +207,34 @@ class LocalFolder(Folder):
     def remove(self, name: str) -> None:
         """Remove a file."""
         (self._path / name).unlink(missing_ok=True)
+
+
+class StorageFolder(Folder):
+    """A folder of the checkpoint, which the lease of a run keeps others out of."""
+
+    def __init__(self, storage: Storage) -> None:
+        super().__init__(storage.place.url)
+        self._storage = storage
+
+    def names(self) -> list[str]:
+        """Return the names of its files."""
+        return self._storage.names()
+
+    def read(self) -> str | None:
+        """Return the text of the marker."""
+        found = self._storage.find(MARKER)
+        return None if found is None else bytes(found).decode(errors="replace")
+
+    def write(self, text: str, *, create: bool) -> bool:
+        """Write the marker."""
+        if create and self._storage.find(MARKER) is not None:
+            return False
+        self._storage.put(MARKER, text.encode())
+        return True
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        self._storage.delete([name])
 
 
 class HadoopFolder(Folder):

@@ -7,16 +7,13 @@ that can only append may hold a repeated batch twice; its docstring says so.
 from __future__ import annotations
 
 import hashlib
-import io
-import shutil
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,44 +23,35 @@ from muntin.engine.declaration_checks import (
     sink_format_mistake,
     sink_option_mistakes,
 )
-from muntin.errors import RunError, SettingError
+from muntin.errors import SettingError
 from muntin.model.allowed_paths import local_path
-from muntin.model.printable import printable
 from muntin.plan.query import Query
-from muntin.spark.json_lines import write_json
+from muntin.runtime.frames import CheckpointError
+from muntin.spark.batch_results import BatchResults
+from muntin.spark.console_sink import ConsoleSink
+from muntin.spark.exchange.merge_results import in_order
 from muntin.spark.result_files import read_local, read_spark
-from muntin.spark.sink_ownership import Folder, HadoopFolder, LocalFolder, SinkOwner
+from muntin.spark.result_target import ResultTarget
+from muntin.spark.sink import Sink as Sink  # noqa: PLC0414 (users import it from here)
+from muntin.spark.sink import SinkError as SinkError  # noqa: PLC0414
+from muntin.spark.sink_ownership import (
+    Folder,
+    HadoopFolder,
+    LocalFolder,
+    SinkOwner,
+    StorageFolder,
+    batch_number,
+)
+from muntin.spark.storage import Storage
+from muntin.spark.storage.tables import TablesByBatch, as_parquet
 
 _FILES = ("parquet", "csv", "json")
 _SPARK_FILES = (*_FILES, "orc", "avro", "text", "xml")
 """Spark formats that write files into a folder, without transactions."""
 
 
-class SinkError(RunError):
-    """A sink failed; the batch runs again when the engine is started again."""
-
-
-class Sink(ABC):
-    """Takes the results of one query, batch by batch."""
-
-    @abstractmethod
-    def write(self, results: pa.Table, batch: int) -> None:
-        """Store the results of a batch in place of what was stored for it before."""
-
-    def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame | None:
-        """Return all results so far, with the columns of ``schema``; None if that is impossible."""
-        del spark, schema
-        return None
-
-    def place(self) -> Folder | None:
-        """Return the folder of batches that no other query may use, if there is one."""
-        return None
-
-    def claim(self, owner: SinkOwner, *, replace: bool) -> None:
-        """Prepare for the results of a query, before the first batch of a run."""
-        place = self.place()
-        if place is not None:
-            place.claim(owner, replace=replace)
+_COLUMNS = "batch--00000001.parquet"
+"""A file without rows, from which Spark learns the columns of a memory sink."""
 
 
 SinkChoice: TypeAlias = str | Sink | Callable[[DataFrame, int], object] | Mapping[str, str] | None
@@ -73,11 +61,17 @@ callable(df, batch_id), or an object of a class derived from :class:`Sink`."""
 
 @dataclass
 class FileSink(Sink):
-    """One file per batch in a local folder; a file gets its name when it is complete."""
+    """Files in a folder that every machine reaches, written by executors, one each per batch."""
 
     folder: Path
     kind: str
     owner: SinkOwner | None = None
+    _resumed: bool = field(default=False, compare=False)
+    """Whether the next batch may have been written before, perhaps to other files."""
+
+    def target(self) -> ResultTarget:
+        """Return its folder and format."""
+        return ResultTarget(self.folder.absolute(), self.kind)
 
     def place(self) -> Folder:
         """Return its folder."""
@@ -87,20 +81,28 @@ class FileSink(Sink):
         """Claim the folder; from then on every write checks that the owner still has it."""
         super().claim(owner, replace=replace)
         self.owner = owner
+        self.resume()
 
-    def write(self, results: pa.Table, batch: int) -> None:
-        """Write the file of a batch."""
+    def resume(self) -> None:
+        """Prepare for a batch that an earlier run may have written."""
+        self._resumed = True
+
+    def write(self, results: BatchResults, batch: int) -> None:
+        """Give the files of a batch their names; write one if the driver has the results."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.owner is not None:
             self.place().keep(self.owner)
-        target = self.folder / f"batch-{batch:09d}.{self.kind}"
-        if not len(results):
-            target.unlink(missing_ok=True)
-            return
-        part = self.folder / f".{target.name}.part"
-        with part.open("wb") as file:
-            self._encode(results, file)
-        part.replace(target)
+        if self._resumed:
+            for name in self.place().batches():
+                if batch_number(name) >= batch:
+                    (self.folder / name).unlink(missing_ok=True)
+            self._resumed = False
+        target, files = self.target(), results.files
+        if not files:
+            (self.folder / f"batch-{batch:09d}.{self.kind}").unlink(missing_ok=True)
+            files = (target.write(results.table(), batch),) if len(results) else ()
+        for name in files:
+            target.publish(name)
 
     def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame:
         """Return the rows in its files."""
@@ -111,29 +113,14 @@ class FileSink(Sink):
         for mistake in column_mistakes(self.kind, schema):
             raise mistake
 
-    def _encode(self, results: pa.Table, file: IO[bytes]) -> None:
-        if self.kind == "parquet":
-            pa.parquet.write_table(results, file, use_dictionary=_repeating(results.schema))
-        elif self.kind == "csv":
-            pa.csv.write_csv(results, file)
-        else:
-            write_json(results, file)
-
-
-def _repeating(schema: pa.Schema) -> list[str]:
-    """Return the columns to try a dictionary for.
-
-    Numbers and times mostly differ, and finding that out takes a third of the time.
-    """
-    return [field.name for field in schema if not pa.types.is_primitive(field.type)]
-
 
 def read_batches(folder: Path, schema: pa.Schema) -> pa.Table:
-    """Return all rows that a parquet sink wrote into a folder, in the order of the batches."""
+    """Return all rows that a parquet sink wrote into a folder, by batch, then in order of time."""
     files = sorted(folder.glob("batch-*.parquet")) if folder.is_dir() else []
-    return pa.concat_tables(
-        [schema.empty_table(), *(pa.parquet.read_table(file, schema=schema) for file in files)]
-    )
+    tables = [schema.empty_table()]
+    for _, batch in groupby(files, lambda file: batch_number(file.name)):
+        tables.append(in_order([pa.parquet.read_table(file, schema=schema) for file in batch]))
+    return pa.concat_tables(tables)
 
 
 @dataclass
@@ -142,80 +129,59 @@ class MemorySink(Sink):
 
     spark: SparkSession
     name: str
-    folder: Path
+    storage: Storage
     schema: pa.Schema
 
     def __post_init__(self) -> None:
-        self._files = FileSink(self.folder, "parquet")
-        self._files.check(self.schema)
+        for mistake in column_mistakes("parquet", self.schema):
+            raise mistake
+        self._files = TablesByBatch(self.storage)
+        self._has_columns = False
         try:
             self._refresh()
-        except OSError as error:
+        except CheckpointError as error:
             raise SinkError(
-                f"the results of query {self.name} cannot be kept in {self.folder}: "
-                f"{error.strerror}",
+                f"the results of query {self.name} cannot be kept: {error.fact}",
                 hint="Give a checkpoint folder that can be written to, with room on its disk",
             ) from error
 
-    def write(self, results: pa.Table, batch: int) -> None:
+    def claim(self, owner: SinkOwner, *, replace: bool) -> None:
+        """Delete the results of the query from before it started again, if there are any."""
+        folder = StorageFolder(self.storage)
+        if folder.read() is None and not replace:
+            folder.keep(owner)
+            return
+        stale = bool(folder.obstacle(owner))
+        folder.claim(owner, replace=True)
+        if stale:
+            self._refresh()
+
+    def write(self, results: BatchResults, batch: int) -> None:
         """Write the batch and refresh the view."""
-        self._files.write(results, batch)
+        self._files.write(results.table(), batch)
         if len(results):
             self._refresh()
 
     def _refresh(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        empty = self.folder / "batch--00000001.parquet"
-        if not empty.exists():
-            pa.parquet.write_table(self.schema.empty_table(), empty)
+        if not self._has_columns and self.storage.start_of(_COLUMNS, 1) is None:
+            self.storage.put(_COLUMNS, as_parquet(self.schema.empty_table()))
+        self._has_columns = True
         quoted = self.name.replace("`", "``")
         self.read_back(self.spark, self.schema).createOrReplaceTempView(f"`{quoted}`")
 
     def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame:
         """Return the rows in its files."""
         del schema
-        return spark.read.parquet(f"file://{self.folder}")
+        return spark.read.parquet(self.storage.url)
 
     def table(self) -> pa.Table:
         """Return all results so far, in the order of the batches."""
-        return read_batches(self.folder, self.schema)
+        return self._files.read(self.schema)
 
     def forget(self) -> None:
         """Remove the results and the view."""
         self.spark.catalog.dropTempView(self.name)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-@dataclass
-class ConsoleSink(Sink):
-    """Prints results batch by batch; a repeated batch is printed again."""
-
-    name: str
-    as_json: bool = False
-    most: int = 20
-
-    def write(self, results: pa.Table, batch: int) -> None:
-        """Print the first results of a batch, or all of them as lines of JSON."""
-        if not len(results):
-            return
-        if self.as_json:
-            origin = [pa.repeat(self.name, len(results)), pa.repeat(batch, len(results))]
-            text = io.BytesIO()
-            write_json(
-                pa.table(
-                    [*origin, *results.columns], names=["query", "batch", *results.column_names]
-                ),
-                text,
-            )
-            print(text.getvalue().decode(), end="", flush=True)  # noqa: T201 (that is the sink)
-            return
-        lines = ["  ".join(map(printable, results.column_names))]
-        shown = results.slice(0, self.most).to_pylist()
-        lines += ["  ".join(map(printable, row.values())) for row in shown]
-        if len(results) > self.most:
-            lines.append(f"... {len(results) - self.most:,} more")
-        title = f"-- {printable(self.name)}, batch {batch}: {len(results):,} changes"
-        print("\n".join([title, *lines]), flush=True)  # noqa: T201 (that is the sink)
+        self.storage.delete_tree("")
 
 
 @dataclass
@@ -246,11 +212,11 @@ class SparkSink(Sink):
         super().claim(owner, replace=replace)
         self.owner = owner
 
-    def write(self, results: pa.Table, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         """Write a batch."""
         if not len(results):
             return
-        frame = self.spark.createDataFrame(results)
+        frame = results.frame(self.spark)
         path = self.options.get("path")
         writer = frame.write.format(self.kind).mode("append").options(**self._format_options())
         if path is not None and self.kind in _SPARK_FILES:
@@ -289,10 +255,10 @@ class CallableSink(Sink):
     spark: SparkSession
     function: Callable[[DataFrame, int], object]
 
-    def write(self, results: pa.Table, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         """Call the function, if there are results."""
         if len(results):
-            self.function(self.spark.createDataFrame(results), batch)
+            self.function(results.frame(self.spark), batch)
 
 
 def identity_of(sink: Sink) -> str:
@@ -310,24 +276,25 @@ def identity_of(sink: Sink) -> str:
 
 @dataclass
 class SinkMaker:
-    """Makes the sinks of an engine; ``folder`` holds the files of memory sinks.
+    """Makes the sinks of an engine; ``storage`` holds the files of memory sinks.
 
     ``default`` is the sink of queries that name none. Consoles print ``most`` rows per batch, or
     all of them as JSON.
     """
 
     spark: SparkSession
-    folder: Path
+    storage: Storage
     default: SinkChoice = "memory"
     as_json: bool = False
     most: int = 20
 
     def forget_others(self, sinks: Iterable[Sink]) -> None:
         """Remove the files of all memory sinks but these: those of queries that no longer exist."""
-        kept = {sink.folder for sink in sinks if isinstance(sink, MemorySink)}
-        for folder in self.folder.iterdir() if self.folder.is_dir() else ():
-            if folder not in kept:
-                shutil.rmtree(folder, ignore_errors=True)
+        kept = {sink.storage.url for sink in sinks if isinstance(sink, MemorySink)}
+        folders = {name.partition("/")[0] for name in self.storage.tree()}
+        for folder in sorted(folders):
+            if self.storage.below(folder).url not in kept:
+                self.storage.delete_tree(folder)
 
     def make(self, query: Query, choice: SinkChoice, meaning: str = "") -> Sink:
         """Return the sink of a query; ``meaning`` identifies its results, by default its text."""
@@ -339,7 +306,7 @@ class SinkMaker:
         if choice is None or choice == "memory":
             # Another text under the same name has other results, perhaps with other columns.
             kept = hashlib.sha256(f"{name}\n{meaning or query.text}".encode()).hexdigest()[:24]
-            return MemorySink(self.spark, name, self.folder / kept, query.output_schema)
+            return MemorySink(self.spark, name, self.storage.below(kept), query.output_schema)
         if choice == "console":
             return ConsoleSink(name, self.as_json, self.most)
         if callable(choice):

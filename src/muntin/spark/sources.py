@@ -103,8 +103,9 @@ def read_stream(spark: SparkSession, stream: Stream) -> SparkSource:
 
 def _read_files(spark: SparkSession, stream: Stream, path: str | None) -> SparkSource:
     folder = _checked_path(stream, "parquet", path)
-    with suppress(AnalysisException):  # there may be no file yet
-        fitted(spark.read.parquet(folder), stream)
+    if not _fits_a_file(folder, stream):
+        with suppress(AnalysisException):  # there may be no file yet
+            fitted(spark.read.parquet(folder), stream)
     reader = spark.readStream.format("binaryFile").schema(_FILES)
     for name, value in stream.options:
         if name.lower() not in _OURS:
@@ -112,7 +113,27 @@ def _read_files(spark: SparkSession, stream: Stream, path: str | None) -> SparkS
     return SparkSource(reader.load(folder).select("path", "content"), files=True)
 
 
-def decode_file(content: bytes, path: str, stream: Stream) -> pa.Table:
+def _fits_a_file(folder: str, stream: Stream) -> bool:
+    """Return whether a local file of a folder has the declared columns.
+
+    Spark finds that out, too, but with a job, which takes longer than all else in a start. Whatever
+    else is there, such as a file that does not fit, is left to Spark.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            visible = (one.path for one in entries if one.name[0] not in "._" and one.is_file())
+            path = next(visible, None)
+        found = None if path is None else pq.read_schema(path)
+    except (OSError, pa.ArrowException):
+        return False
+    return found is not None and all(
+        (name := find_column(found, field.name)) is not None
+        and _fits(found.field(name).type, field.type)
+        for field in stream.schema
+    )
+
+
+def decode_file(content: bytes | pa.Buffer, path: str, stream: Stream) -> pa.Table:
     """Return the rows of a parquet file with the declared columns of the stream."""
     where = f"file {path!r} of stream {stream.name}"
     try:

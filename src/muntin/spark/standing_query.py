@@ -60,10 +60,7 @@ class SparkQuery:
 
     @property
     def runId(self) -> str | None:  # noqa: N802 (Spark's)
-        """The id of the engine's last run, new at each start; None before the first.
-
-        It is the ``runId`` of Spark's streaming query, in which all queries of the engine run.
-        """
+        """The id of the query in the last run of the engine, new at each start; None before."""
         return self._state.run_id()
 
     @property
@@ -126,7 +123,7 @@ class SparkQuery:
         dropped is left alone.
         """
         if self._state.is_registered():
-            self._state.id()  # it stays known
+            self._state.run_id()  # both ids stay known
             self._engine.drop(self.name)
 
     # -- reports ---------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from pathlib import Path
 from muntin import kernels
 from muntin.errors import RunError
 
-_HELD = ("checkpoint", "demo", "spark")
+_HELD = ("checkpoint", "demo", "java", "spark")
 """The kinds of folders of processes; their names start with the kind."""
 _LOG = "muntin-spark-*.log"
 _COMPILING = 3600.0

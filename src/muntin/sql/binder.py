@@ -1,4 +1,4 @@
-"""From the tokens of a query to the bound query."""
+"""The select list, USING and the conditions of a select: from tokens to bound expressions."""
 
 from __future__ import annotations
 
@@ -8,62 +8,35 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from muntin.model.catalog import Catalog
 from muntin.plan.expression import ColumnRef, Comparison, Expression, OutputColumn, Predicate, quote
-from muntin.plan.nodes import Join, Scan
-from muntin.plan.query import Emit, Query
-from muntin.sql.clauses import cut_clauses
+from muntin.plan.nodes import Scan
 from muntin.sql.conjuncts import split_conjuncts, unwrap
 from muntin.sql.cursor import Cursor
 from muntin.sql.lexer import Tokens, is_symbol, split_commas, word
-from muntin.sql.refusals import refuse
 from muntin.sql.scope import NameScope
-from muntin.sql.shape import FromEntry, SelectParts, read_shape
-from muntin.sql.sources import bind_freshness, bind_sources
-from muntin.sql.syntax import ColumnUse, find_columns, parse_select
-from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.shape import FromEntry, SelectParts
+from muntin.sql.syntax import ColumnUse
+from muntin.sql.typecheck import Condition, typed
 from muntin.sql.types import RESERVED
 from muntin.sql.writer import Draft, Writer, plain_text
 
 
-def bind_query(tokens: Tokens, name: str, catalog: Catalog) -> Query:
-    """Return the query that the tokens of ``SELECT ...`` and its clauses stand for."""
-    refuse(tokens)
-    select, clauses = cut_clauses(tokens)
-    shape = read_shape(select)
-    tree = parse_select(shape.plain)
-    sources = bind_sources(shape.entries, clauses, catalog)
-    merged, using = bind_using(shape, sources)
-    aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
-    scope = NameScope(sources, len(sources), merged=merged, outputs=aliases)
-    writer = Writer(find_columns(tree))
-    outputs = list(outputs_of(shape, tree, writer, scope))
-    conditions = conditions_of(shape, using, writer, scope)
-    types = find_types([draft for _, draft in outputs], conditions.all, scope)
-    columns = name_outputs([(output, typed(draft, types)) for output, draft in outputs])
-    return Query(
-        name=name,
-        text=tokens.original,
-        root=Join(sources, *conditions.predicates(types), columns),
-        emit=clauses.emit or Emit.INSERTS,
-        every=clauses.every,
-        freshness=bind_freshness(clauses, sources, tokens),
-        options=clauses.options,
-        place=tokens.place(tokens.start),
-    )
-
-
-def outputs_of(
-    shape: SelectParts, tree: exp.Select, writer: Writer, scope: NameScope
-) -> Iterator[tuple[str, Draft]]:
-    """Yield the names and expressions of the select list, stars spelled out."""
+def items_of(shape: SelectParts, tree: exp.Select) -> Iterator[tuple[Tokens, exp.Expression]]:
+    """Return the items of the select list, as tokens and as sqlglot reads them."""
     if len(shape.items) != len(tree.expressions):
         raise shape.plain.error(
             shape.plain.start,
             "the select list cannot be understood",
             "Separate its items by commas",
         )
-    for tokens, item in zip(shape.items, tree.expressions, strict=True):
+    return zip(shape.items, tree.expressions, strict=True)
+
+
+def outputs_of(
+    shape: SelectParts, tree: exp.Select, writer: Writer, scope: NameScope
+) -> Iterator[tuple[str, Draft]]:
+    """Yield the names and expressions of the select list, stars spelled out."""
+    for tokens, item in items_of(shape, tree):
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
             yield from _star(tokens, star, scope)

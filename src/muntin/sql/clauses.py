@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import Token
 
-from muntin.model.catalog import Options
 from muntin.plan.query import Emit
-from muntin.sql.cursor import Cursor, plain_options, read_options
+from muntin.sql.cursor import Cursor, Option, read_options
 from muntin.sql.lexer import Tokens, is_symbol, top_level, word
 from muntin.sql.refusals import ends_operand
 from muntin.sql.windows import Extent, begins_extent, read_extent, read_interval
@@ -28,7 +27,7 @@ class Clauses:
     every: int | None = None
     emit: Emit | None = None
     freshness: list[tuple[Token | None, Extent]] = field(default_factory=list)
-    options: Options = ()
+    options: list[Option] = field(default_factory=list)
 
 
 def cut_clauses(tokens: Tokens) -> tuple[Tokens, Clauses]:
@@ -91,7 +90,7 @@ def _read_clause(name: str, cursor: Cursor, clauses: Clauses) -> None:
         case "FRESHNESS":
             clauses.freshness = _read_freshness(cursor)
         case _:
-            clauses.options = plain_options(read_options(cursor))
+            clauses.options = read_options(cursor)
 
 
 def _refuse_named_window(cursor: Cursor) -> None:

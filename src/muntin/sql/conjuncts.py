@@ -6,7 +6,6 @@ conjunct that stays whole costs speed, one that is cut wrongly would cost the re
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from sqlglot import TokenType
@@ -34,23 +33,14 @@ _OPERATORS = {
     ">": ">",
     ">=": ">=",
 }
-_TIGHT = set(re.findall(r"\S+", "+ - * / // % ^ ** || & | ->> :: . ( [ { , @ && @> <@ ^@ <->"))
+_TIGHT = {
+    "+", "-", "*", "/", "//", "%", "^", "**", "||", "&", "|", "->>", "::", ".", "(", "[", "{",
+    ",", "@", "&&", "@>", "<@", "^@", "<->",
+}  # fmt: skip
 _WORDS = {
-    "NOT",
-    "IS",
-    "ISNULL",
-    "NOTNULL",
-    "AND",
-    "OR",
-    "BETWEEN",
-    "IN",
-    "LIKE",
-    "ILIKE",
-    "GLOB",
-    "SIMILAR TO",
-    "ESCAPE",
-    "LAMBDA",
-}
+    "NOT", "IS", "ISNULL", "NOTNULL", "AND", "OR", "BETWEEN", "IN", "LIKE", "ILIKE", "GLOB",
+    "ESCAPE", "LAMBDA", "SIMILAR TO",
+}  # fmt: skip
 _QUANTIFIERS = {"ANY", "ALL", "SOME"}
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from sqlglot import Token, TokenType
 
 from muntin.errors import SqlError
@@ -116,23 +119,29 @@ def read_value(cursor: Cursor, *, bare: bool) -> tuple[str, Token]:
     raise cursor.unexpected(kinds, "Put other values in quotes, 'like this'")
 
 
-def read_options(cursor: Cursor) -> list[tuple[str, str, Token]]:
-    """``(name = value, ...)`` with the token of each value.
+class Option(NamedTuple):
+    """One of ``(name = value, ...)``, with the tokens at which its name and its value begin."""
 
-    Names without quotes become lower case.
-    """
-    options: list[tuple[str, str, Token]] = []
+    name: str
+    value: str
+    named: Token
+    given: Token
+
+
+def read_options(cursor: Cursor) -> list[Option]:
+    """Return the options of ``(name = value, ...)``; names without quotes become lower case."""
+    options: list[Option] = []
     hint = "Options are written WITH (name = 'value', ...)"
     cursor.expect("(", hint)
     while True:
         first = cursor.look()
         name = option_name(cursor, "the name of an option", hint)
+        assert first is not None, "a name was read from it"
         cursor.expect("=", hint)
         value, token = read_value(cursor, bare=False)
-        if any(name.casefold() == known.casefold() for known, _, _ in options):
-            assert first is not None, "a name was read from it"
+        if any(name.casefold() == known.name.casefold() for known in options):
             raise cursor.tokens.error(first, f"the option {name} is given twice", "Give it once")
-        options.append((name, value, token))
+        options.append(Option(name, value, first, token))
         if not cursor.match_symbol(","):
             break
     cursor.expect(")", hint)
@@ -158,6 +167,6 @@ def option_name(cursor: Cursor, what: str, hint: str) -> str:
             return ".".join(parts)
 
 
-def plain_options(options: list[tuple[str, str, Token]]) -> Options:
+def plain_options(options: Sequence[Option]) -> Options:
     """Return the options without their tokens."""
-    return tuple((name, value) for name, value, _ in options)
+    return tuple((option.name, option.value) for option in options)

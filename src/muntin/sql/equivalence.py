@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from muntin.sql.lexer import Tokens, tokenize, word
+from muntin.sql.lexer import Tokens, closing, is_symbol, tokenize, top_level, word
 
-_DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_WINDOWS = {"RANGE", "ROWS", "PARTITION", "PARTITION BY"}
+_CLAUSES = {"EVERY", "EMIT", "FRESHNESS", "WITH"}
 
 
 def meaning(text: str) -> str:
@@ -17,18 +18,44 @@ def meaning(text: str) -> str:
     'SELECT v FROM A WINDOW 1 MINUTE'
     """
     tokens = tokenize(text)
-    kept = []
-    depth, skipping = 0, False
-    for place, token in enumerate(tokens):
-        if depth == 0 and word(token) == "WITH" and place and _opens(tokens, place + 1):
-            skipping = True
-        depth += _DEPTH.get(tokens.source(token), 0)
-        if not skipping:
-            kept.append(tokens.source(token))
-        elif depth == 0 and tokens.source(token) == ")":
-            skipping = False
+    starts = [
+        index
+        for index in top_level(tokens)[1:]
+        if word(tokens[index]) == "WITH" and index + 1 < len(tokens)
+        if is_symbol(tokens[index + 1], "(")
+    ]
+    ends = [closing(tokens, index + 1) or len(tokens) for index in starts]
+    left_out = {at for start, end in zip(starts, ends, strict=True) for at in range(start, end + 1)}
+    kept = (tokens.source(token) for at, token in enumerate(tokens) if at not in left_out)
     return " ".join(kept).rstrip("; ")
 
 
-def _opens(tokens: Tokens, place: int) -> bool:
-    return place < len(tokens) and tokens[place].text == "("
+def without_windows(text: str) -> str:
+    """Return the meaning of a query without its windows: ``[ROWS 5]``, ``WINDOW 1 MINUTE``.
+
+    Two texts with different meanings that are equal here differ in their windows only.
+
+    >>> without_windows("SELECT v, [1] AS l FROM A [ROWS 5], B WINDOW 1 MINUTE EMIT CHANGES")
+    'SELECT v , [ 1 ] AS l FROM A , B EMIT CHANGES'
+    """
+    tokens = tokenize(meaning(text))
+    kept = []
+    until: set[str] = set()
+    for place, token in enumerate(tokens):
+        source = tokens.source(token)
+        if not until and source == "[" and _word_at(tokens, place + 1) in _WINDOWS:
+            until = {"]"}
+        elif not until and word(token) == "WINDOW":
+            until = _CLAUSES
+        elif source == "]" and source in until:
+            until = set()
+            continue
+        elif word(token) in until:
+            until = set()
+        if not until:
+            kept.append(source)
+    return " ".join(kept)
+
+
+def _word_at(tokens: Tokens, place: int) -> str:
+    return word(tokens[place]) if place < len(tokens) else ""

@@ -19,7 +19,7 @@ from muntin.plan.expression import Expression, OutputColumn
 from muntin.plan.node import Node
 from muntin.plan.nodes import Aggregate, GroupBy, Scan
 from muntin.sql.aggregates import Call, find_calls, is_aggregate, refuse_aggregates, result_type
-from muntin.sql.binder import cut_alias, default_name, name_outputs, predicate_of
+from muntin.sql.binder import cut_alias, default_name, items_of, name_outputs, predicate_of
 from muntin.sql.conjuncts import unwrap
 from muntin.sql.group_writer import GroupWriter
 from muntin.sql.lexer import Tokens, is_number, is_symbol, split_commas, word
@@ -89,13 +89,7 @@ class Grouping:
         return list({draft.sql: draft for bound in self._calls for draft in bound.drafts}.values())
 
     def _read_items(self) -> Iterator[_Item]:
-        if len(self.shape.items) != len(self.tree.expressions):
-            raise self.shape.plain.error(
-                self.shape.plain.start,
-                "the select list cannot be understood",
-                "Separate its items by commas",
-            )
-        for tokens, item in zip(self.shape.items, self.tree.expressions, strict=True):
+        for tokens, item in items_of(self.shape, self.tree):
             star = item.this if isinstance(item, exp.Column) else item
             if isinstance(star, exp.Star):
                 raise tokens.error(

@@ -11,32 +11,12 @@ from muntin.sql.aggregates import Call, find_calls, is_aggregate
 from muntin.sql.conjuncts import unwrap
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
 from muntin.sql.scope import NameScope
-from muntin.sql.syntax import ColumnUse
-from muntin.sql.writer import Draft, Writer
+from muntin.sql.writer import Draft, Writer, end_of, join_pieces
 
 _KEYS = "Name it in GROUP BY, or use an aggregate such as MIN"
 _EDGES = {"(", ")", ","}
-_LOOSE = {
-    "=",
-    "==",
-    "<>",
-    "!=",
-    "<",
-    "<=",
-    ">",
-    ">=",
-    "AND",
-    "OR",
-    "NOT",
-    "CASE",
-    "WHEN",
-    "THEN",
-    "ELSE",
-    "END",
-    "IS",
-    "IN",
-    "BETWEEN",
-}
+_LOOSE = {"=", "==", "<>", "!=", "<", "<=", ">", ">=", "AND", "OR", "NOT", "IS", "IN", "BETWEEN"}
+_LOOSE |= {"CASE", "WHEN", "THEN", "ELSE", "END"}
 
 
 @dataclass
@@ -76,13 +56,13 @@ class GroupWriter:
         while index < len(tokens):
             reference, end = self._replaced(tokens, index, calls, keys)
             if reference is None:
-                pieces.append(Piece(tokens.source(tokens[index]), index, index))
+                text = tokens.source(tokens[index])
             else:
                 references.append(reference)
-                pieces.append(Piece(quote(reference.flat), index, end - 1))
+                text = quote(reference.flat)
+            pieces.append((text, tokens[index], tokens[end - 1]))
             index = end
-        text = join_pieces(tokens, pieces)
-        return Draft(text, tuple(dict.fromkeys(references)), tokens)
+        return Draft(join_pieces(pieces), tuple(dict.fromkeys(references)), tokens)
 
     def _replaced(
         self, tokens: Tokens, index: int, calls: dict[int, Call], keys: list[str]
@@ -108,32 +88,12 @@ class GroupWriter:
                 f"the column {shown} is neither a key of the groups nor inside an aggregate",
                 _KEYS,
             )
-        return ColumnRef(0, self.columns[keys.index(quote(reference.flat))].name), _end_of(
-            tokens, index, use, consumed
-        )
+        column = self.columns[keys.index(quote(reference.flat))]
+        return ColumnRef(0, column.name), end_of(tokens, index, use.offsets[consumed - 1])
 
     def _column(self, place: int, tokens: Tokens) -> Draft:
         reference = ColumnRef(0, self.columns[place].name)
         return Draft(quote(reference.flat), (reference,), tokens)
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A piece of a text that is put together, and the tokens it stands for."""
-
-    text: str
-    first: int
-    last: int
-
-
-def join_pieces(tokens: Tokens, pieces: Sequence[Piece]) -> str:
-    """Return the pieces with spaces where the user had some, and around what was put in."""
-    text = ""
-    for number, piece in enumerate(pieces):
-        if number and tokens[pieces[number - 1].last].end + 1 < tokens[piece.first].start:
-            text += " "
-        text += piece.text
-    return text
 
 
 def _stands_alone(tokens: Tokens, start: int, end: int) -> bool:
@@ -163,10 +123,3 @@ def _mark(tokens: Tokens, at: int) -> str:
     return word(tokens[at]) or (
         "" if is_text(tokens[at]) or is_number(tokens[at]) else tokens[at].text
     )
-
-
-def _end_of(tokens: Tokens, index: int, use: ColumnUse, consumed: int) -> int:
-    last = use.offsets[consumed - 1]
-    while tokens[index].start < last:
-        index += 1
-    return index + 1

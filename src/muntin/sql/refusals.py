@@ -32,48 +32,15 @@ _CLAUSES = {
 }
 _JOIN_KINDS = {"LEFT", "RIGHT", "FULL", "OUTER", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL"}
 _NESTED = {
-    "SELECT",
-    "FROM",
-    "WITH",
-    "VALUES",
-    "TABLE",
-    "PIVOT",
-    "UNPIVOT",
-    "DESCRIBE",
-    "SUMMARIZE",
+    "SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE",
     "SHOW",
-}
-_NOT_OPERANDS = {"SIMILAR TO", "GROUP BY", "HAVING", "UNION", "INTERSECT", "EXCEPT", *_CLAUSES}
-_NOT_OPERANDS |= {
-    "SELECT",
-    "DISTINCT",
-    "ALL",
-    "FROM",
-    "WHERE",
-    "ON",
-    "USING",
-    "JOIN",
-    "AS",
-    "BY",
-    "FOR",
-    "IF",
-}
-_NOT_OPERANDS |= {
-    "AND",
-    "OR",
-    "NOT",
-    "IN",
-    "IS",
-    "LIKE",
-    "ILIKE",
-    "GLOB",
-    "BETWEEN",
-    "ESCAPE",
-    "COLLATE",
-    "INTERVAL",
-    "LAMBDA",
-}
-_NOT_OPERANDS |= {"CASE", "WHEN", "THEN", "ELSE"}
+}  # fmt: skip
+_NOT_OPERANDS = {
+    "SELECT", "DISTINCT", "ALL", "FROM", "WHERE", "ON", "USING", "JOIN", "AS", "BY", "FOR",
+    "IF", "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "GLOB", "BETWEEN", "ESCAPE",
+    "COLLATE", "INTERVAL", "LAMBDA", "CASE", "WHEN", "THEN", "ELSE", "HAVING", "UNION",
+    "INTERSECT", "EXCEPT", "SIMILAR TO", "GROUP BY", *_CLAUSES,
+}  # fmt: skip
 _OPERAND_ENDS = {")", "]", "}", "*"}
 
 

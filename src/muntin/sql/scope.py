@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 
 from muntin.errors import SqlError
+from muntin.model.formats import did_you_mean
 from muntin.plan.expression import ColumnRef
 from muntin.plan.nodes import Scan
 from muntin.sql.lexer import Tokens
@@ -146,9 +146,8 @@ def describe(source: Scan) -> str:
 
 def guess_name(name: str, known: Iterable[str]) -> str:
     """Return the question whether the nearest known name was meant, if there is one near."""
-    spellings = {candidate.casefold(): candidate for candidate in known}
-    near = get_close_matches(name.casefold(), spellings, n=1)
-    return f"Did you mean {spellings[near[0]]!r}? " if near else ""
+    question = did_you_mean(name, known)
+    return question and f"{question} "
 
 
 def list_names(names: list[str]) -> str:

@@ -21,20 +21,6 @@ def read_script(text: str, catalog: Catalog) -> Iterator[Statement]:
     The caller adds what a statement declares to the catalogue before asking for the next one, so
     later statements can use it. Nothing is changed here.
 
-    Parameters
-    ----------
-    text : str
-        Statements that end with semicolons; the last one may go without.
-    catalog : Catalog
-        The streams and tables there are.
-
-    Raises
-    ------
-    SqlError
-        When a statement cannot be understood or does not fit the catalogue.
-
-    Examples
-    --------
     >>> [statement.value for statement in read_script("SET a = 1; SET b = on;", Catalog())]
     ['1', 'on']
     """
@@ -131,22 +117,6 @@ def _declared_names(tokens: Tokens) -> set[str]:
 def read_query(text: str, name: str, catalog: Catalog) -> Query:
     """Return one query, given as ``SELECT ...`` with the clauses of the dialect.
 
-    Parameters
-    ----------
-    text : str
-        The query; a semicolon may end it.
-    name : str
-        The name it is to have.
-    catalog : Catalog
-        The streams and tables there are.
-
-    Raises
-    ------
-    SqlError
-        When the query cannot be understood or does not fit the catalogue.
-
-    Examples
-    --------
     >>> from muntin.sql.streams import make_stream
     >>> from muntin.sql.types import build_schema
     >>> catalog = Catalog()

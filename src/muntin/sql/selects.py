@@ -6,7 +6,7 @@ Sub-selects in FROM, DISTINCT, and what is grouped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from muntin.sql.typecheck import find_types, typed
 from muntin.sql.writer import Writer
 
 _HAVING = "Conditions on groups stand in HAVING"
+_NO_STREAM = "Stored tables do not change; join them with a stream"
 MOST_LEVELS = 100
 """How many levels of nodes a query may have; planning and running recurse over them."""
 _INSIDE = ("WINDOW", "EVERY", "EMIT", "FRESHNESS")
@@ -112,13 +113,21 @@ class Selects:
             word(tokens[at]) == "FROM" for at in top_level(tokens) if at < index
         ) and not is_symbol(tokens[index - 1], ".")
 
-    def _bind_select(self, tokens: Tokens) -> Node:
+    def bind_join(self, tokens: Tokens) -> Join:
+        """Return the window join of a select that is nothing else, without a name."""
+        join = self._bind_select(tokens, alone=True)
+        assert isinstance(join, Join), "it is plain"
+        return replace(join, name="")
+
+    def _bind_select(self, tokens: Tokens, *, alone: bool = False) -> Node:
         shape = read_shape(tokens)
         self._refuse_selects(shape)
         tree = parse_select(shape.plain)
-        entries = [self._bind_entry(entry) for entry in shape.entries]
+        entries = self._bind_entries(shape.entries)
         sources = tuple(source for source, _ in entries)
-        self._check_entries(shape.entries, sources)
+        if alone and all(source.stored for source in sources):
+            first = shape.entries[0].tokens
+            raise first.error(first[0], "the query reads no stream", _NO_STREAM)
         merged, using = bind_using(shape, sources)
         aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
         scope = NameScope(sources, len(sources), merged=merged, outputs=aliases)
@@ -187,6 +196,28 @@ class Selects:
             order.insert(0, Expression(f"greatest({instants})", times, pa.int64()))
         return [OutputColumn(f"o{number}", expression) for number, expression in enumerate(order)]
 
+    def _bind_entries(self, entries: Sequence[FromEntry]) -> list[tuple[Scan, Node | None]]:
+        found: list[tuple[Scan, Node | None]] = []
+        seen: set[str] = set()
+        for entry in entries:
+            source, node = self._bind_entry(entry)
+            if source.alias.casefold() in seen:
+                raise entry.tokens.error(
+                    entry.tokens[0],
+                    f"FROM has two entries named {source.alias}",
+                    "Give one of them another alias",
+                )
+            if len(found) == MOST_SOURCES:
+                raise entry.tokens.error(
+                    entry.tokens[0],
+                    f"FROM has more than {MOST_SOURCES} entries",
+                    "Split the query into smaller ones",
+                )
+            check_condition(entry)
+            seen.add(source.alias.casefold())
+            found.append((source, node))
+        return found
+
     def _bind_entry(self, entry: FromEntry) -> tuple[Scan, Node | None]:
         """Return an entry of FROM as expressions see it, and what it is if it is a sub-select."""
         if entry.select is None:
@@ -197,25 +228,6 @@ class Selects:
         node = self.bind(entry.select)
         alias = entry.tokens[0].text
         return Scan(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
-
-    @staticmethod
-    def _check_entries(entries: Sequence[FromEntry], sources: tuple[Scan, ...]) -> None:
-        seen: set[str] = set()
-        for number, (entry, source) in enumerate(zip(entries, sources, strict=True)):
-            if source.alias.casefold() in seen:
-                raise entry.tokens.error(
-                    entry.tokens[0],
-                    f"FROM has two entries named {source.alias}",
-                    "Give one of them another alias",
-                )
-            if number == MOST_SOURCES:
-                raise entry.tokens.error(
-                    entry.tokens[0],
-                    f"FROM has more than {MOST_SOURCES} entries",
-                    "Split the query into smaller ones",
-                )
-            check_condition(entry)
-            seen.add(source.alias.casefold())
 
     @staticmethod
     def _refuse_selects(shape: SelectParts) -> None:
@@ -246,7 +258,7 @@ class Selects:
                 raise tokens.error(
                     tokens.start,
                     "a select reads no stream",
-                    "Stored tables do not change; join them with a stream",
+                    _NO_STREAM,
                 )
             return self._window_join(sources, predicates, select)
         return combine_entries(Entries(sources, inputs), predicates, select, self._window_join)

@@ -21,37 +21,6 @@ MOST_SOURCES = 16
 """How many entries FROM may have; join orders are searched exhaustively up to there."""
 
 
-def bind_sources(
-    entries: Sequence[FromEntry], clauses: Clauses, catalog: Catalog
-) -> tuple[Scan, ...]:
-    """Return the sources of a query, in the order of FROM."""
-    sources: list[Scan] = []
-    for entry in entries:
-        source = bind_entry(entry, clauses, catalog)
-        if any(known.alias.casefold() == source.alias.casefold() for known in sources):
-            raise entry.tokens.error(
-                entry.tokens[0],
-                f"FROM has two entries named {source.alias}",
-                "Give one of them another alias",
-            )
-        if len(sources) == MOST_SOURCES:
-            raise entry.tokens.error(
-                entry.tokens[0],
-                f"FROM has more than {MOST_SOURCES} entries",
-                "Split the query into smaller ones",
-            )
-        check_condition(entry)
-        sources.append(source)
-    if all(source.stored for source in sources):
-        first = entries[0].tokens
-        raise first.error(
-            first[0],
-            "the query reads no stream",
-            "Stored tables do not change; join them with a stream",
-        )
-    return tuple(sources)
-
-
 def bind_freshness(
     clauses: Clauses, sources: Sequence[Scan], tokens: Tokens
 ) -> tuple[tuple[int, Window], ...]:

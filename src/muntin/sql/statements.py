@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from muntin.errors import Place
@@ -15,8 +17,16 @@ from muntin.plan.statement import (
     Set,
     Statement,
 )
-from muntin.sql.cursor import Cursor, option_name, read_options, read_value
-from muntin.sql.lexer import Tokens, closing, is_symbol, split_commas, top_level, word
+from muntin.sql.clauses import cut_clauses
+from muntin.sql.cursor import (
+    Cursor,
+    Option,
+    option_name,
+    plain_options,
+    read_options,
+    read_value,
+)
+from muntin.sql.lexer import Tokens, closing, split_commas, word
 from muntin.sql.pipelines import bind_standing
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import add_column, arrow_type
@@ -53,20 +63,19 @@ def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
     if kind == "QUERY":
         cursor.expect("AS", "Write CREATE QUERY name AS SELECT ...")
         body = Tokens(tokens.text, tokens.items[cursor.index :], tokens.stop, name)
-        return CreateQuery(bind_standing(body, name, catalog), place, _option_places(body))
+        query = bind_standing(body, name, catalog)
+        return CreateQuery(query, place, _places(body, cut_clauses(body)[1].options))
     schema = _read_columns(cursor)
     given = read_options(cursor) if cursor.match("WITH") else []
     cursor.end("After the columns only WITH (...) can follow")
     if kind == "TABLE":
         return CreateTable(
-            make_table(name, schema, tuple((option, value) for option, value, _ in given), place),
-            place,
-            _option_places(tokens),
+            make_table(name, schema, plain_options(given), place), place, _places(tokens, given)
         )
     time: str | None = None
     slack, options = 0, []
     where = place
-    for option, value, token in given:
+    for option, value, _, token in given:
         if option.casefold() == "time":
             time, where = value, tokens.place(token.start)
         elif option.casefold() == "slack":
@@ -81,27 +90,13 @@ def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
         else:
             options.append((option, value))
     return CreateStream(
-        make_stream(name, schema, time, slack, tuple(options), where), place, _option_places(tokens)
+        make_stream(name, schema, time, slack, tuple(options), where), place, _places(tokens, given)
     )
 
 
-def _option_places(tokens: Tokens) -> dict[str, Place]:
-    """Return the places of the options of the last WITH, by names in lower case."""
-    places = [index for index in top_level(tokens)[:-1] if word(tokens[index]) == "WITH"]
-    found = [index for index in places if is_symbol(tokens[index + 1], "(")]
-    if not found:
-        return {}
-    cursor = Cursor(tokens.part(found[-1] + 2))
-    options = {}
-    while True:
-        first = cursor.look()
-        assert first is not None, "the options were read before"
-        name = option_name(cursor, "an option", "")
-        options[name.lower()] = tokens.place(first.start)
-        cursor.expect("=")
-        read_value(cursor, bare=False)
-        if not cursor.match_symbol(","):
-            return options
+def _places(tokens: Tokens, options: Sequence[Option]) -> dict[str, Place]:
+    """Return the places of options, by names in lower case."""
+    return {option.name.lower(): tokens.place(option.named.start) for option in options}
 
 
 def _read_columns(cursor: Cursor) -> pa.Schema:

@@ -21,30 +21,9 @@ def make_stream(  # noqa: PLR0913 (the parts of a declaration, in SQL and in Pyt
 ) -> Stream:
     """Return a stream that was checked.
 
-    Parameters
-    ----------
-    name : str
-        Its name, spelled as it will be shown.
-    schema : pyarrow.Schema
-        Its columns.
-    time : str, optional
-        The column that holds the time; not needed when only one column is a timestamp.
-    slack : int
-        How many microseconds rows may come late.
-    options : tuple of pairs of str
-        What a source needs to know.
-    place : Place, optional
-        Where it is declared, when it is declared in a script.
+    ``time`` is not needed if only one column is a timestamp; ``slack`` is in microseconds. Errors
+    have a place if the stream is declared at one, in a script.
 
-    Raises
-    ------
-    SqlError
-        When something does not fit and ``place`` is known.
-    InputError
-        When something does not fit and ``place`` is not known.
-
-    Examples
-    --------
     >>> schema = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("ms"))])
     >>> make_stream("A", schema).schema.field("ts").type
     TimestampType(timestamp[us])
@@ -69,10 +48,7 @@ def make_stream(  # noqa: PLR0913 (the parts of a declaration, in SQL and in Pyt
 def make_table(
     name: str, schema: pa.Schema, options: Options = (), place: Place | None = None
 ) -> Table:
-    """Return a stored table that was checked.
-
-    Parameters and errors are those of :func:`make_stream`.
-    """
+    """Return a stored table that was checked; errors are those of :func:`make_stream`."""
     try:
         check_name(name, "the name of a table")
         check_columns(schema.names)

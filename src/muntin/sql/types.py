@@ -24,36 +24,13 @@ _HINT = (
 UNSUPPORTED_HINT = "Use a STRUCT with one field per case, or cast to VARCHAR or a number"
 _FOREIGN = re.compile(r"\b(?:BIT|GEOMETRY|VARIANT|TIME WITH TIME ZONE)\b|\"NULL\"")
 """Types whose values change when they travel as Arrow: BIT arrives as BLOB, TIMETZ as TIME."""
-_CONSTRAINTS = {
-    "NOT",
-    "NULL",
-    "PRIMARY KEY",
-    "PRIMARY",
-    "UNIQUE",
-    "DEFAULT",
-    "CHECK",
-    "REFERENCES",
-    "COLLATE",
-    "GENERATED",
-    "AS",
-}
+_CONSTRAINTS = {"NOT", "NULL", "PRIMARY KEY", "PRIMARY", "UNIQUE", "DEFAULT", "CHECK"}
+_CONSTRAINTS |= {"REFERENCES", "COLLATE", "GENERATED", "AS"}
 
 
 def arrow_type(sql_type: str) -> pa.DataType:
-    """Return the Arrow type of a SQL type.
+    """Return the Arrow type of a SQL type, named as in a column definition of DuckDB, in any case.
 
-    Parameters
-    ----------
-    sql_type : str
-        The name of the type as in a column definition of DuckDB, in any case.
-
-    Raises
-    ------
-    InputError
-        When there is no such type.
-
-    Examples
-    --------
     >>> arrow_type("decimal(10, 2)")
     Decimal128Type(decimal128(10, 2))
     """
@@ -107,18 +84,6 @@ def _read_type(sql_type: str) -> pa.DataType:
 def build_schema(columns: Mapping[str, str]) -> pa.Schema:
     """Return the Arrow schema of columns given with their SQL types.
 
-    Parameters
-    ----------
-    columns : Mapping[str, str]
-        SQL types by column name.
-
-    Raises
-    ------
-    InputError
-        When there is no column, a name is taken or reserved, or a type is unknown.
-
-    Examples
-    --------
     >>> build_schema({"k": "bigint", "ts": "timestamp"}).names
     ['k', 'ts']
     """

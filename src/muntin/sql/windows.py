@@ -42,12 +42,10 @@ def begins_extent(token: Token | None) -> bool:
 
 def read_extent(cursor: Cursor, what: str) -> Extent:
     """Return an interval or ``n ROWS``."""
-    start = cursor.index
     if is_count(cursor):
         text, token = cursor.number(what)
         cursor.take("ROWS")
         return Extent(_rows(cursor, text, token), token)
-    cursor.index = start
     micros, token = read_interval(cursor, what)
     return Extent(TimeWindow(micros), token)
 

@@ -8,7 +8,7 @@ meant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
@@ -20,29 +20,9 @@ from muntin.sql.scope import NameScope
 from muntin.sql.syntax import ColumnUse
 
 _BINARY = {
-    "+",
-    "-",
-    "*",
-    "/",
-    "//",
-    "%",
-    "^",
-    "**",
-    "||",
-    "&",
-    "|",
-    "=",
-    "==",
-    "<>",
-    "!=",
-    "<",
-    "<=",
-    ">",
-    ">=",
-    "->",
-    "->>",
-    "&&",
-}
+    "+", "-", "*", "/", "//", "%", "^", "**", "||", "&", "|", "=", "==", "<>", "!=", "<", "<=",
+    ">", ">=", "->", "->>", "&&",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,22 +54,27 @@ class Writer:
                 continue
             reference, consumed = scope.resolve(use, tokens)
             references[reference] = None
-            last = use.offsets[consumed - 1]
-            while tokens[index].start < last:
-                index += 1
-            index += 1
+            index = end_of(tokens, index, use.offsets[consumed - 1])
             deeper = index < len(tokens) and is_symbol(tokens[index], ".")
             flat = quote(reference.flat)
             pieces.append((f"({flat})" if deeper else flat, token, tokens[index - 1]))
-        return Draft(_join(pieces), tuple(references), tokens)
+        return Draft(join_pieces(pieces), tuple(references), tokens)
 
 
 def plain_text(tokens: Tokens) -> str:
     """Return the expression as the user wrote it, with even spaces and no comments."""
-    return _join([(tokens.source(token), token, token) for token in tokens])
+    return join_pieces([(tokens.source(token), token, token) for token in tokens])
 
 
-def _join(pieces: list[tuple[str, Token, Token]]) -> str:
+def end_of(tokens: Tokens, index: int, last: int) -> int:
+    """Return the place behind the token that begins at the offset ``last``."""
+    while tokens[index].start < last:
+        index += 1
+    return index + 1
+
+
+def join_pieces(pieces: Sequence[tuple[str, Token, Token]]) -> str:
+    """Return texts with even spaces between them, each with the first and last token it is for."""
     text = ""
     unary = True
     for index, (piece, first, _) in enumerate(pieces):

@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from muntin.model.arrays import Mask
 from muntin.model.clock import BEFORE_ALL
 
 Times: TypeAlias = npt.NDArray[np.int64]
@@ -40,7 +41,7 @@ class AdvanceLimit:
     newest: int = BEFORE_ALL
     ahead: int = 0
 
-    def take(self, times: Times, limit: int | None, reached: int) -> npt.NDArray[np.bool_] | None:
+    def take(self, times: Times, limit: int | None, reached: int) -> Mask | None:
         """Take rows in order of arrival; return which of them are in range, or None if all are.
 
         ``reached`` is the instant to which event time was advanced; rows count from there if that
@@ -62,9 +63,7 @@ class AdvanceLimit:
             place = self._take_run(times, place, limit, reached, inside)
         return None if inside.all() else inside
 
-    def _take_run(
-        self, times: Times, start: int, limit: int, reached: int, inside: npt.NDArray[np.bool_]
-    ) -> int:
+    def _take_run(self, times: Times, start: int, limit: int, reached: int, inside: Mask) -> int:
         """Take the rows in range from ``start`` on, and the run of rows ahead after them.
 
         Returns where that run ends.

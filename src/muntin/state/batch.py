@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from muntin.model.arrays import Integers, Reals
 
 
 @dataclass(frozen=True)
@@ -15,8 +16,8 @@ class Batch:
     """Rows with their times (microseconds) and moments of arrival (seconds of a steady clock)."""
 
     rows: pa.Table
-    times: npt.NDArray[np.int64]
-    arrivals: npt.NDArray[np.float64]
+    times: Integers
+    arrivals: Reals
 
     def __len__(self) -> int:
         return len(self.times)
@@ -27,7 +28,7 @@ class Batch:
             self.rows.slice(start, stop - start), self.times[start:stop], self.arrivals[start:stop]
         )
 
-    def take(self, order: npt.NDArray[np.int64]) -> Batch:
+    def take(self, order: Integers) -> Batch:
         """Return the rows at the given indexes."""
         return Batch(self.rows.take(pa.array(order)), self.times[order], self.arrivals[order])
 
@@ -49,3 +50,15 @@ def join_batches(batches: Sequence[Batch], schema: pa.Schema) -> Batch:
         np.concatenate([batch.times for batch in batches]),
         np.concatenate([batch.arrivals for batch in batches]),
     )
+
+
+def times_of(rows: pa.Table, column: str) -> Integers:
+    """Return the times of rows in microseconds; none may be NULL."""
+    values = rows.column(column)
+    times: Integers = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).to_numpy()
+    return times
+
+
+def batch_of(rows: pa.Table, times: Integers, arrival: float) -> Batch:
+    """Return rows that all arrived at one moment, in seconds of the driver's clock, as a batch."""
+    return Batch(rows, times, np.broadcast_to(np.float64(arrival), len(times)))

@@ -1,4 +1,4 @@
-"""Taking values at many places out of a column that lies in many Arrow chunks.
+"""Columns: taking values at many places out of many Arrow chunks, and columns of integers.
 
 Arrow's own ``take`` looks for the chunk of every index by bisection, which on windows of many
 segments costs more than the join. For columns of fixed width without NULLs a kernel does it by a
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.kernels.chunked_take import BLOCK_BITS, gather_halves, gather_words
+from muntin.model.arrays import Integers
 
 _KERNELS: dict[int, tuple[Callable[..., None], type[np.signedinteger]]] = {
     64: (gather_words, np.int64),
@@ -33,8 +34,8 @@ class Pieces:
     ``starts`` of the pieces, and for each block of ranks the first piece in it.
     """
 
-    starts: npt.NDArray[np.int64]
-    table: npt.NDArray[np.int64]
+    starts: Integers
+    table: Integers
 
     @classmethod
     def of(cls, lengths: Sequence[int]) -> Pieces:
@@ -44,7 +45,7 @@ class Pieces:
         return cls(starts, np.searchsorted(starts, blocks, side="right") - 1)
 
 
-def take(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArray:
+def take(column: pa.ChunkedArray, ranks: Integers) -> pa.ChunkedArray:
     """Return the values of a column at the given places."""
     kind = column.type
     width = kind.bit_width if _is_plain(kind) else 0
@@ -64,9 +65,7 @@ def take(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArr
     return pa.chunked_array([pa.Array.from_buffers(kind, len(ranks), [None, pa.py_buffer(out)])])
 
 
-def gather_numbers(
-    pieces: Sequence[npt.NDArray[np.int64]], ranks: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def gather_numbers(pieces: Sequence[Integers], ranks: Integers) -> Integers:
     """Return the numbers at the given places of an array that lies in pieces.
 
     None of them is empty.
@@ -84,12 +83,12 @@ def gather_numbers(
     return out
 
 
-def take_rows(table: pa.Table, ranks: npt.NDArray[np.int64]) -> pa.Table:
+def take_rows(table: pa.Table, ranks: Integers) -> pa.Table:
     """Return the rows of a table at the given places."""
     return pa.table([take(column, ranks) for column in table.columns], schema=table.schema)
 
 
-def _take_by_arrow(column: pa.ChunkedArray, ranks: npt.NDArray[np.int64]) -> pa.ChunkedArray:
+def _take_by_arrow(column: pa.ChunkedArray, ranks: Integers) -> pa.ChunkedArray:
     """Arrow's ``take``.
 
     Where the texts of all values are more than one chunk can hold, in several.
@@ -111,3 +110,30 @@ def _is_plain(kind: pa.DataType) -> bool:
         or pa.types.is_timestamp(kind)
         or pa.types.is_date32(kind)
     )
+
+
+class StoredRows:
+    """A stored table as a gatherer."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def gather(self, positions: Integers, columns: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Return the values of columns at row numbers."""
+        return [take(self._table.column(name), positions) for name in columns]
+
+
+def sign_column(signs: npt.NDArray[np.int8] | None, count: int) -> pa.Array:
+    """Return ``'+'`` and ``'-'`` as an Arrow column, without a Python object per row."""
+    text = (
+        np.full(count, ord("+"), np.uint8)
+        if signs is None
+        else np.where(signs > 0, ord("+"), ord("-")).astype(np.uint8)
+    )
+    offsets = np.arange(count + 1, dtype=np.int32)
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
+
+
+def time_column(times: Integers) -> pa.Array:
+    """Return instants as an Arrow column; a copy, since kernels reuse their buffers."""
+    return pa.array(np.array(times)).view(pa.timestamp("us"))

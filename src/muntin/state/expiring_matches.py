@@ -7,7 +7,6 @@ O(1) a match.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from muntin.kernels.timing_wheel import (
     COUNT,
@@ -21,8 +20,7 @@ from muntin.kernels.timing_wheel import (
     pop_endings,
     put_endings,
 )
-
-Integers = npt.NDArray[np.int64]
+from muntin.model.arrays import Integers
 
 _LEAST = 1 << 10
 _A_SLOT = 4

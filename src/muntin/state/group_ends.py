@@ -6,10 +6,10 @@ Invariant: the reported end of a group that is in the result is not before now.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from muntin.kernels.distinct_changes import UNSAID, ChangeArrays, EndArrays, report_slots
-from muntin.state.group_table import Integers, Slots, grown
+from muntin.model.arrays import Integers, Mask
+from muntin.state.group_table import Slots, grown
 
 
 class GroupEnds:
@@ -34,8 +34,8 @@ class GroupEnds:
         self,
         slots: Slots,
         changes: tuple[Integers, Integers, Integers],
-        lefts: npt.NDArray[np.bool_],
-        present: npt.NDArray[np.bool_],
+        lefts: Mask,
+        present: Mask,
     ) -> tuple[Integers, Integers]:
         """Signs (0: nothing) and ends of what is to be said of slots.
 

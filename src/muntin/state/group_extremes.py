@@ -22,7 +22,8 @@ from muntin.kernels.monotonic_queue import (
     forget_extremes,
 )
 from muntin.kernels.order_statistics import GREATEST, NONE, SIZES
-from muntin.state.group_table import Integers, Slots, grown
+from muntin.model.arrays import Integers
+from muntin.state.group_table import Slots, grown
 from muntin.state.group_values import Question
 
 _FIRST = 1 << 10

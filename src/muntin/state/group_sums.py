@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from muntin.kernels.exact_sum import LimbArrays, real_slots, sum_slots
 from muntin.kernels.group_ids import count_slots
-from muntin.state.group_table import Integers, Slots, grown
-
-Reals = npt.NDArray[np.float64]
+from muntin.model.arrays import Integers, Reals
+from muntin.state.group_table import Slots, grown
 
 _NOTHING = np.empty(0, np.int64)
 _LEAST_EXPONENT = -1074
@@ -37,42 +35,41 @@ class PerGroup(Protocol):
         """Return the bytes of all arrays."""
 
 
-class GroupCounts:
-    """A number for each group."""
+class GroupArray:
+    """An array with a place per group."""
 
-    def __init__(self) -> None:
-        self._counts = np.zeros(0, np.int64)
+    def __init__(self, *shape: int) -> None:
+        self._array = np.zeros((0, *shape), np.int64)
 
     def reserve(self, capacity: int) -> None:
         """Make room for ``capacity`` groups."""
-        if len(self._counts) < capacity:
-            self._counts = grown(self._counts, capacity)
+        if len(self._array) < capacity:
+            self._array = grown(self._array, capacity)
+
+    def forget(self, groups: Integers) -> None:
+        """Make groups as if they had never been."""
+        self._array[groups] = 0
+
+    def nbytes(self) -> int:
+        """Return the bytes of the array."""
+        return self._array.nbytes
+
+
+class GroupCounts(GroupArray):
+    """A number for each group."""
 
     def add(self, slots: Slots, weights: Integers) -> Integers:
         """Add weights; what each slot had before and has after, side by side."""
         out = np.empty(2 * len(slots), np.int64)
-        count_slots(slots.arrays, weights, self._counts, out)
+        count_slots(slots.arrays, weights, self._array, out)
         return out
 
-    def forget(self, groups: Integers) -> None:
-        """Make groups as if they had never been."""
-        self._counts[groups] = 0
 
-    def nbytes(self) -> int:
-        """Return the bytes of the array."""
-        return self._counts.nbytes
-
-
-class WholeSums:
+class WholeSums(GroupArray):
     """A sum of integers per group, in three words."""
 
     def __init__(self) -> None:
-        self._sums = np.zeros((0, 3), np.int64)
-
-    def reserve(self, capacity: int) -> None:
-        """Make room for ``capacity`` groups."""
-        if len(self._sums) < capacity:
-            self._sums = grown(self._sums, capacity)
+        super().__init__(3)
 
     def add(self, slots: Slots, weights: Integers, low: Integers, high: Integers) -> Integers:
         """Add numbers of two words with weights +1, -1 and 0.
@@ -80,16 +77,8 @@ class WholeSums:
         Rows of three words, before and after, side by side.
         """
         out = np.empty((2 * len(slots), 3), np.int64)
-        sum_slots(slots.arrays, weights, low, high, self._sums, out)
+        sum_slots(slots.arrays, weights, low, high, self._array, out)
         return out
-
-    def forget(self, groups: Integers) -> None:
-        """Make groups as if they had never been."""
-        self._sums[groups] = 0
-
-    def nbytes(self) -> int:
-        """Return the bytes of the array."""
-        return self._sums.nbytes
 
 
 class RealSums:

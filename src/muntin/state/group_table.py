@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from muntin.kernels.arrays import SlotArrays
 from muntin.kernels.group_ids import (
@@ -26,8 +25,7 @@ from muntin.kernels.group_ids import (
     release_groups,
     touch_groups,
 )
-
-Integers = npt.NDArray[np.int64]
+from muntin.model.arrays import Integers
 
 _FIRST = 1 << 10
 

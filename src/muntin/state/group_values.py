@@ -31,7 +31,8 @@ from muntin.kernels.order_statistics import (
     ValueTrees,
     order_slots,
 )
-from muntin.state.group_table import Integers, Slots, grown
+from muntin.model.arrays import Integers
+from muntin.state.group_table import Slots, grown
 
 _FIRST = 1 << 10
 _MOST = 512

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from muntin.kernels import layout
 from muntin.kernels.arrays import Arena
 from muntin.kernels.resize import count_inside, link_rows, mark_codes, move_rows, positions_inside
+from muntin.model.arrays import Integers
 
 Words = npt.NDArray[np.int64]
 Halves = npt.NDArray[np.int32]
@@ -77,10 +78,10 @@ class JoinState:
     arena: Arena = field(init=False)
     words: Words = field(init=False)
     halves: Halves = field(init=False)
-    stores: npt.NDArray[np.int64] = field(init=False)
-    indexes: npt.NDArray[np.int64] = field(init=False)
-    first_index: npt.NDArray[np.int64] = field(init=False)
-    counters: npt.NDArray[np.int64] = field(init=False)
+    stores: Integers = field(init=False)
+    indexes: Integers = field(init=False)
+    first_index: Integers = field(init=False)
+    counters: Integers = field(init=False)
 
     def __post_init__(self) -> None:
         self.counters = np.zeros(layout.COUNTERS, np.int64)
@@ -168,7 +169,7 @@ class JoinState:
         return self.rows_of(self.stores[s])
 
     @staticmethod
-    def rows_of(store: npt.NDArray[np.int64]) -> int:
+    def rows_of(store: Integers) -> int:
         """Return the rows that the ring of a store spans, from its fields."""
         return int(store[layout.NEXT] - store[layout.TAIL])
 
@@ -217,7 +218,7 @@ class JoinState:
         """
         return self.inside(s, limit) if self.specs[s].kind == layout.PARTITIONED else self.rows(s)
 
-    def fit(self, limits: npt.NDArray[np.int64]) -> None:
+    def fit(self, limits: Integers) -> None:
         """Return memory that the last two batches did not need; called between batches.
 
         Only once rows have expired: before that the window is still filling, and room will be used.
@@ -304,7 +305,7 @@ class JoinState:
         """Return the number of rows of a store that are inside their window."""
         return int(count_inside(self.arena, s, limit))
 
-    def positions(self, s: int, limit: int) -> npt.NDArray[np.int64]:
+    def positions(self, s: int, limit: int) -> Integers:
         """Stream positions of the rows of a store that are inside their window, ascending."""
         out = np.empty(self.rows(s), np.int64)
         low = out[: positions_inside(self.arena, s, limit, out)]
@@ -322,7 +323,7 @@ class JoinState:
         marked = int(mark_codes(self.arena, s, self.specs[s].code_word(code), marks))
         return float(-places * np.log1p(-marked / places))
 
-    def sample(self, s: int, code: int, most: int) -> npt.NDArray[np.int64]:
+    def sample(self, s: int, code: int, most: int) -> Integers:
         """Return a code of at most ``most`` rows of a store, evenly spread over the ring."""
         rows, width, capacity = self.rows(s), self.width(s), int(self.stores[s, layout.CAP])
         start = int(self.stores[s, layout.ROWS])

@@ -9,11 +9,11 @@ found.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.kernels.hash_chains import NONE, chain_rows, count_chained, list_chained, unchain_rows
-from muntin.state.group_table import GroupTable, Integers, grown
+from muntin.model.arrays import Integers
+from muntin.state.group_table import GroupTable, grown
 
 _LEAST = 1 << 10
 _PIECES = 64
@@ -124,7 +124,7 @@ class KeyedRows:
 
     def nbytes(self) -> int:
         """Return the bytes of all arrays and values."""
-        arrays: tuple[npt.NDArray[np.int64], ...] = (
+        arrays: tuple[Integers, ...] = (
             self._heads,
             self._nexts,
             self._befores,

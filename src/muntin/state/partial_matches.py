@@ -17,6 +17,7 @@ import numpy.typing as npt
 from muntin.kernels import layout
 from muntin.kernels.arrays import TreeNodes
 from muntin.kernels.partial_matches import drop_dead, link_partial_matches
+from muntin.model.arrays import Integers
 from muntin.state.join_state import JoinState
 
 _LEAST = 256
@@ -42,8 +43,8 @@ class PartialMatches:
     state: JoinState
     specs: Sequence[NodeSpec]
     arrays: TreeNodes = field(init=False)
-    nodes: npt.NDArray[np.int64] = field(init=False)
-    members: npt.NDArray[np.int64] = field(init=False)
+    nodes: Integers = field(init=False)
+    members: Integers = field(init=False)
     links: npt.NDArray[np.int32] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +78,7 @@ class PartialMatches:
         self.arrays = TreeNodes(nodes, np.zeros(member, np.int64), np.zeros(link, np.int32))
         self.nodes, self.members, self.links = self.arrays
 
-    def make_room(self, node: int, limits: npt.NDArray[np.int64]) -> None:
+    def make_room(self, node: int, limits: Integers) -> None:
         """Make room in a node that is too small for one more climb.
 
         Drop dead partial matches, and double it when that is not enough.
@@ -110,7 +111,7 @@ class PartialMatches:
         self.links[row[layout.NODE_HEADS] : row[layout.NODE_HEADS] + row[layout.NODE_BUCKETS]] = 0
         link_partial_matches(self.state.arena, self.arrays, node)
 
-    def fit(self, limits: npt.NDArray[np.int64]) -> None:
+    def fit(self, limits: Integers) -> None:
         """Drop what is dead and return memory; called between batches.
 
         A node is looked through once as many rows have expired as there are partial matches, and
@@ -124,7 +125,7 @@ class PartialMatches:
             if due or not all(self.state.stores[source, layout.HELD] for source in spec.sources):
                 self._drop_dead(node, limits)
 
-    def _drop_dead(self, node: int, limits: npt.NDArray[np.int64]) -> None:
+    def _drop_dead(self, node: int, limits: Integers) -> None:
         if not self.nodes[node, layout.NODE_USED] and self.nodes[node, layout.NODE_CAP] <= _LEAST:
             return
         alive = int(drop_dead(self.state.arena, self.arrays, limits, node))

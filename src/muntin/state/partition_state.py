@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from muntin.kernels.partitions import (
     BLOCK,
@@ -21,6 +20,7 @@ from muntin.kernels.partitions import (
     move_partitions,
     push_partitions,
 )
+from muntin.model.arrays import Integers
 
 
 @dataclass
@@ -28,9 +28,9 @@ class PartitionState:
     """Finds, for each new row, the row of its partition that it pushes out."""
 
     rows: int
-    _table: npt.NDArray[np.int64] = field(init=False)
-    _pool: npt.NDArray[np.int64] = field(init=False)
-    _sizes: npt.NDArray[np.int64] = field(init=False)
+    _table: Integers = field(init=False)
+    _pool: Integers = field(init=False)
+    _sizes: Integers = field(init=False)
 
     def __post_init__(self) -> None:
         self._table = np.zeros((64, ENTRY_FIELDS), np.int64)
@@ -39,10 +39,10 @@ class PartitionState:
 
     def push(
         self,
-        low: npt.NDArray[np.int64],
-        high: npt.NDArray[np.int64],
-        positions: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.int64]:
+        low: Integers,
+        high: Integers,
+        positions: Integers,
+    ) -> Integers:
         """Add rows by their partition keys; the result is the position each pushes out, or -1."""
         pushed = np.empty(len(low), np.int64)
         done = 0
@@ -59,12 +59,12 @@ class PartitionState:
         move_partitions(self._table, self._pool, table, pool, self._sizes)
         self._table, self._pool = table, pool
 
-    def positions(self) -> npt.NDArray[np.int64]:
+    def positions(self) -> Integers:
         """Return the positions of all rows among the last of their partition, ascending."""
         used = self._table[:, USED]
         first = np.repeat(self._table[:, BLOCK], used)
         within = np.arange(int(used.sum())) - np.repeat(np.cumsum(used) - used, used)
-        found: npt.NDArray[np.int64] = np.sort(self._pool[first + within])
+        found: Integers = np.sort(self._pool[first + within])
         return found
 
     def nbytes(self) -> int:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from muntin.kernels import layout
 from muntin.kernels.budgeted_join import link_held
+from muntin.model.arrays import Integers
 from muntin.state.partial_matches import PartialMatches
 
 
@@ -24,7 +24,7 @@ class RecentPartialMatches(PartialMatches):
 
     count: int = 1
 
-    def make_room(self, node: int, limits: npt.NDArray[np.int64]) -> None:  # noqa: ARG002 (any age)
+    def make_room(self, node: int, limits: Integers) -> None:  # noqa: ARG002 (any age)
         """Make room in a node that is too small for one more climb.
 
         Drop what is not among the last, or double it.
@@ -46,7 +46,7 @@ class RecentPartialMatches(PartialMatches):
         self.links[row[layout.NODE_HEADS] : row[layout.NODE_HEADS] + row[layout.NODE_BUCKETS]] = 0
         link_held(self.state.arena, self.arrays, node)
 
-    def fit(self, limits: npt.NDArray[np.int64]) -> None:
+    def fit(self, limits: Integers) -> None:
         """Do nothing: a node keeps a fixed number."""
 
     def rows(self) -> int:

@@ -8,10 +8,9 @@ import pyarrow as pa
 
 from muntin.engine.declarations import Declarations
 from muntin.model.catalog import Stream, Table
-from muntin.runtime.arrivals import batch_of, times_of
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.planned_query import PlannedQuery
-from muntin.state.batch import Batch
+from muntin.state.batch import Batch, batch_of, times_of
 
 
 def dataflow_of(

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from muntin.planner.paper_costs.lazy_join import Work, general_lazy_work, lazy_work, naive_work
-from muntin.planner.paper_costs.multi_join import eager_cost
-from muntin.planner.paper_costs.order_search import exhaustive
+from muntin.planner.lazy_orders import Work
 from muntin.testing.join_counts import (
     TABLE_5,
     TABLE_6,
@@ -25,6 +23,9 @@ from muntin.testing.join_counts import (
     orders_setting,
     statistics_of,
 )
+from muntin.testing.paper_costs.lazy_join import general_lazy_work, lazy_work, naive_work
+from muntin.testing.paper_costs.multi_join import eager_cost
+from muntin.testing.paper_costs.order_search import exhaustive
 
 _SEED = 1
 _BEST, _WORST = (0, 1, 2, 3), (2, 3, 1, 0)

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.engine.engine import Engine
-from muntin.engine.standing_query import StandingQuery
-from muntin.planner.paper_costs.multi_join import WindowStatistics
+from muntin.engine.query_registry import StandingQuery
+from muntin.planner.lazy_orders import WindowStatistics
 
 _SECOND = 1_000_000
 _ROUND = 100

@@ -29,6 +29,7 @@ from muntin.spark.partition.partition import LATE
 from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.rescale import emitted, redistributed
 from muntin.spark.partition.retained_batches import RetainedBatch
+from muntin.spark.storage import LocalStorage
 from muntin.sql.script import read_query
 from muntin.state.advance_limit import Segment
 from muntin.testing.batch_cuts import cut
@@ -69,7 +70,8 @@ class PartitionDriver:
         self._batch = 0
         self._duck = Duck()
         self._folder = tempfile.TemporaryDirectory(prefix="muntin-partition-driver-")
-        self._stages = GlobalStages(Path(self._folder.name) / "last", self._duck)
+        self._storage = LocalStorage(Path(self._folder.name))
+        self._stages = GlobalStages(self._storage.below("last"), self._duck)
 
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream."""
@@ -166,11 +168,12 @@ class PartitionDriver:
     def rescale(self, partitions: int) -> None:
         """Continue with another number of partitions."""
         if self._running:
-            self._deployment = replace(self._deployment, partitions=partitions)
+            before = self._deployment
+            self._deployment = replace(before, partitions=partitions)
             spread = redistributed(self._running, self._deployment)
             changes = emitted(spread, self._deployment)
-            self._stages.restart(self._deployment, self._deployment.placed(), self._batch, changes)
-            self._batch += 1
+            placed = self._deployment.placed()
+            self._stages.rescale(self._deployment, placed, before, self._batch - 1, changes)
             self._stores = [{batch.batch: (note, batch)} for note, batch in spread]
             self._running = [
                 RecoverablePartition.rebuilt(self._deployment, number, store.values())
@@ -202,13 +205,12 @@ class PartitionDriver:
     def _settle(self, wanted: PendingChange) -> None:
         """Make a change from the next batch on."""
         needed = exports(self._deployment, wanted.added) if wanted.added else ()
+        holders = self._released() if needed else []
         held = {
-            (lane, stream): [partition.held(lane, stream) for partition in self._running]
+            (lane, stream): [partition.held(lane, stream) for partition in holders]
             for lane, stream in needed
         }
-        self._deployment = settled(
-            self._deployment, wanted, self._batch, held, Path(self._folder.name)
-        )
+        self._deployment = settled(self._deployment, wanted, self._batch, held, self._storage)
         self._packers = {}
         for number, partition in enumerate(self._running):
             if (self._batch + number) % 2:
@@ -219,6 +221,21 @@ class PartitionDriver:
                 assert partition.extend(self._deployment), (
                     "a deployment with one more change extends the one before"
                 )
+
+    def _released(self) -> list[RecoverablePartition]:
+        """Return the partitions that hold rows for a new query.
+
+        If others are dropped at the same time, as at a start that replaces queries, they are
+        rebuilt as that start does it.
+        """
+        changes = self._deployment.changes
+        if not any(change.dropped and change.batch == self._batch for change in changes):
+            return self._running
+        found = []
+        for number, store in enumerate(self._stores):
+            found.append(RecoverablePartition.rebuilt(self._deployment, number, store.values()))
+            found[-1].release()
+        return found
 
     def _apply(
         self,
@@ -237,7 +254,7 @@ class PartitionDriver:
         for number, (partition, store, own) in enumerate(
             zip(self._running, self._stores, parts, strict=True)
         ):
-            carried = carried_parts(self._deployment, epochs, number, Path(self._folder.name))
+            carried = carried_parts(self._deployment, epochs, number, self._storage)
             newest = {stream: found[-1][1] for stream, found in segments.items()}
             limit = self._deployment.max_advance
             batch = PartitionBatch(
@@ -268,6 +285,6 @@ class PartitionDriver:
                 for name, place in places.items()
             }
             if self._batch % 2:
-                self._stages = GlobalStages(Path(self._folder.name) / "last", self._duck)
+                self._stages = GlobalStages(self._storage.below("last"), self._duck)
         for name, query in self._queries.items():
             self._results[name].append(results[query.name])

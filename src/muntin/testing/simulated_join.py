@@ -30,13 +30,14 @@ from muntin.kernels.arrays import (
 from muntin.kernels.jit import inline, kernel, prepare_part
 from muntin.kernels.level_scan import Clock, Scanned
 from muntin.kernels.shared_join import make_schedule, read_machine
-from muntin.operators.join import JoinOperator, NewRows, Tools
+from muntin.operators.join import JoinOperator, NewRows, TacticOptions, Tools
+from muntin.operators.join.driver import JoinTactic, KernelRun
+from muntin.operators.join.registry import make_tactic
 from muntin.operators.join.released import ReleasedMatches
-from muntin.operators.join.result_buffer import ResultBuffer
 from muntin.operators.join.schedule import Schedule
 from muntin.operators.join.shared import SharedTactic
-from muntin.operators.join.tactic import JoinTactic, KernelRun
 from muntin.operators.join.windows import JoinWindows
+from muntin.operators.workspace import ResultBuffer
 from muntin.plan.join import JoinPlan
 
 # Kinds of clock: one that moves by the costs of looking and finding; the machine's.
@@ -244,9 +245,11 @@ class SimulatedJoin(JoinOperator):
         tools: Tools,
         schedule: Schedule,
     ) -> None:
-        super().__init__(plan, streams, tables, tools)
-        self.simulated = SimulatedTactic(self.windows, self.buffer, self.tactic, schedule)
-        self.tactic = self.simulated
+        windows = JoinWindows(plan, streams)
+        buffer = ResultBuffer(tools.workspace, len(plan.sources))
+        eager = make_tactic(windows, buffer, TacticOptions())
+        self.simulated = SimulatedTactic(windows, buffer, eager, schedule)
+        super().__init__(self.simulated, tools.evaluator, tables)
 
     def replay(
         self, news: Sequence[NewRows], arrivals: Integers, now: int, timing: Timing

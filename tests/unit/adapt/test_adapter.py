@@ -10,13 +10,13 @@ from muntin.adapt.adapter import Adapter, AnalysisRequest, analyze
 from muntin.adapt.config import AdapterConfig, seconds_of
 from muntin.adapt.monitor import Sample
 from muntin.adapt.policies import POLICIES, allocate
-from muntin.adapt.shape import TreeShape
 from muntin.model.window import RowsWindow, TimeWindow, Unbounded
+from muntin.testing.plan_models import tree_shape
 from tests.unit.adapt.plant import Plant, results, settle
 
-LINEAR = TreeShape.of((((0, 1), 2), 3))
-BUSHY = TreeShape.of(((0, 1), (2, 3)))
-PAIR = TreeShape.of((0, 1))
+LINEAR = tree_shape((((0, 1), 2), 3))
+BUSHY = tree_shape(((0, 1), (2, 3)))
+PAIR = tree_shape((0, 1))
 
 
 def linear(**changes: object) -> Plant:

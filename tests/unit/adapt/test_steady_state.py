@@ -7,9 +7,9 @@ import pytest
 
 from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import allocate
-from muntin.adapt.shape import TreeShape
+from muntin.testing.plan_models import tree_shape
 
-LINEAR = TreeShape.of((((0, 1), 2), 3))
+LINEAR = tree_shape((((0, 1), 2), 3))
 
 
 def model(*, fixed: bool) -> PlanModel:

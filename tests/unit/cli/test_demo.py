@@ -10,6 +10,7 @@ import pytest
 
 import muntin
 from muntin.cli.demo import QUERIES, SPEED, STREAMS, ReadingsWriter, Recent
+from muntin.spark.batch_results import BatchResults
 
 
 def test_readings_continue_without_gaps_beyond_the_point_where_they_repeat(tmp_path: Path) -> None:
@@ -50,8 +51,8 @@ def test_the_last_changes_are_kept_and_printed(capsys: pytest.CaptureFixture[str
     engine.push("A", [(k, k / 2, f"2026-01-01 00:00:0{k}") for k in range(9)])
     engine.advance("2026-01-01 00:00:09")
     recent = Recent("q", printing=True)
-    recent.write(query.poll(), 0)
-    recent.write(query.poll(), 1)
+    recent.write(BatchResults.of(query.poll()), 0)
+    recent.write(BatchResults.of(query.poll()), 1)
     assert recent.total == 9
     assert list(recent.lines) == [f"+ 00:00:0{k}.00  k {k}  v {k / 2:g}" for k in range(3, 9)]
     assert capsys.readouterr().out == "         q + 00:00:08.00  k 8  v 4\n"

@@ -22,6 +22,7 @@ from muntin.cli.run import stopping, watch
 from muntin.errors import InputError, RunError
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.replacement import Replacement
 
 SOURCE = "WITH (format = 'json', path = '.')"
 SCRIPT = (
@@ -179,6 +180,12 @@ SAVED = (
     [
         (["--checkpoint", "state"], 0, SAVED),
         (["--checkpoint", "state", "--once"], 130, SAVED),
+        (["--checkpoint", "state", "--replace-all"], 0, SAVED),
+        (
+            ["--checkpoint", "state", "--replace", "q"],
+            0,
+            SAVED.replace("command again", "command without --replace"),
+        ),
         (
             [],
             0,
@@ -250,8 +257,7 @@ def test_a_checkpoint_of_another_deployment_is_wrong_input_and_no_failure(
 ) -> None:
     checkpoint = Checkpoint(script.parent / "state")
     checkpoint.resume(Deployment((), {"T": b""}))
-    (checkpoint.spark / "offsets").mkdir(parents=True)
-    (checkpoint.spark / "offsets" / "0").touch()  # Spark has begun its first batch
+    checkpoint.logs.storage.put("offsets/0", b"")  # Spark has begun its first batch
     monkeypatch.setattr(
         spark,
         "SparkEngine",
@@ -303,3 +309,63 @@ def test_without_a_log_failures_are_reported_once(
     )  # those of pytest; a separate process has none
     assert run([str(script), "--once"], monkeypatch) == 1
     assert capfd.readouterr().err.count("no more disk") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "everything", "names"),
+    [
+        ([], False, ()),
+        (["--replace", "q"], False, ("q",)),
+        (["--replace", "Q", "--replace", "q"], False, ("Q", "q")),
+        (["--replace-all"], True, ()),
+        (["--replace-all", "--replace", "q"], True, ("q",)),
+    ],
+)
+def test_queries_to_replace_reach_the_engine_with_the_command_that_was_typed(
+    script: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    arguments: list[str],
+    everything: bool,
+    names: tuple[str, ...],
+) -> None:
+    given: list[Replacement] = []
+
+    def engine(*_: object, replace: Replacement, **__: object) -> Engine:
+        given.append(replace)
+        return Engine(lambda: None)
+
+    monkeypatch.setattr(spark, "SparkEngine", engine, raising=False)
+    assert run([str(script), "--once", *arguments], monkeypatch) == 0
+    typed = " ".join(["muntin", "run", str(script), "--once", *arguments])
+    assert given == [Replacement(everything, names, typed)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["--replace", "q", "--replace", "nosuch"],
+            "error: there is no query 'nosuch' to replace. There are q",
+        ),
+        (
+            ["--replace", "--once"],
+            (
+                "error: there is no query '--once' to replace. There are q; --replace-all replaces "
+                "all that have changed"
+            ),
+        ),
+        (["--once", "--replace"], "Option '--replace' requires an argument."),
+    ],
+)
+def test_a_query_to_replace_that_is_not_declared_is_refused_before_spark_starts(
+    script: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    told: str,
+) -> None:
+    assert run([str(script), *arguments], monkeypatch) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert "Spark is starting" not in said

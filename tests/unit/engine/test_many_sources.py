@@ -14,7 +14,6 @@ import pytest
 
 import muntin
 from muntin.operators import workspace
-from muntin.operators.join import result_buffer
 from muntin.plan.query import Emit
 from muntin.sql.script import read_query
 from muntin.state import join_state
@@ -121,7 +120,7 @@ def test_streams_and_stored_tables(relations: str, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_smallest_buffers_and_rings(way: str) -> None:
-    small = [(workspace, "_COLUMNS", 4), (result_buffer, "_MARGIN", 2), (join_state, "_LEAST", 1)]
+    small = [(workspace, "_COLUMNS", 4), (workspace, "_MARGIN", 2), (join_state, "_LEAST", 1)]
     with patch.object(*small[0]), patch.object(*small[1]), patch.object(*small[2]):
         for first in range(len(WINDOWS)):
             run(["A", "B", "A"], way, first)

@@ -13,6 +13,7 @@ import pytest
 
 from muntin.kernels import jit
 from muntin.kernels.arrays import Integers, Table
+from muntin.testing.kernel_checks import checked
 
 SOURCES = sorted(Path(jit.__file__).parent.glob("*.py"))
 
@@ -83,7 +84,7 @@ def test_progress_goes_to_stderr_unless_a_listener_is_given(
 
 def test_importing_the_package_compiles_nothing() -> None:
     program = "import muntin\nmuntin.Engine\nfrom muntin.kernels import jit\nassert jit._kernels\n"
-    program += "print(sum(kernel.is_ready for kernel in jit.all_kernels()))"
+    program += "print(sum(kernel._entry is not None for kernel in jit.all_kernels()))"
     done = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
@@ -101,15 +102,13 @@ def test_a_kernel_takes_named_tuples_and_refuses_other_types(
     def scale(two: Two, table: Table, offset: float) -> float:
         return float(two.numbers[0] * two.factor + table[0, 0] + offset)
 
-    for checking in (True, False):
-        monkeypatch.setattr(jit, "checking", checking)
+    for guard in (checked, None):
+        monkeypatch.setattr(jit, "guard", guard)
         made = jit.Kernel(scale, (Two, Table, float))
         numbers, table = np.full(3, 5, np.int64), np.full((2, 2), 7, np.int64)
-        before = made.is_ready
         assert made(Two(numbers, 3), table, 0.5) == 22.5
-        assert (before, made.is_ready) == (False, True)
         with pytest.raises(TypeError):
             made(Two(numbers.astype(np.int32), 3), table, 0.5)
-        if checking:
+        if guard:
             with pytest.raises(TypeError):
                 made(Two(np.arange(6)[::2], 3), table, 0.5)

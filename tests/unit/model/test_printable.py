@@ -20,7 +20,8 @@ from muntin.cli import main
 from muntin.cli.progress_view import Screen, View
 from muntin.model.printable import LOGGERS, printable, printable_lines
 from muntin.plan.description import Description, draw
-from muntin.spark.sinks import ConsoleSink
+from muntin.spark.batch_results import BatchResults
+from muntin.spark.console_sink import ConsoleSink
 
 HOSTILE = [
     ("a\nb", r"a\nb"),
@@ -116,7 +117,7 @@ def test_the_console_sink_prints_safe_lines(
     text: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value = text.encode("utf-8", "ignore").decode()  # Arrow holds no lone surrogates
-    ConsoleSink(text).write(pa.table({"n" + value: [value, "y"]}), 3)
+    ConsoleSink(text).write(BatchResults.of(pa.table({"n" + value: [value, "y"]})), 3)
     safe = shown.replace(r"\udc80", "")
     assert capsys.readouterr().out == f"-- {shown}, batch 3: 2 changes\nn{safe}\n{safe}\ny\n"
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muntin.expressions.codes import real_codes, whole_codes
 from muntin.expressions.duck import Duck
-from muntin.operators.code_reader import real_codes, whole_codes
 from muntin.operators.consolidate import consolidate
-from muntin.operators.result import sign_column, time_column
+from muntin.state.columns import sign_column, time_column
 
 
 @given(st.lists(st.floats(allow_nan=True), min_size=2, max_size=20))

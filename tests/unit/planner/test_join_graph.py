@@ -17,10 +17,11 @@ from muntin.model.statistics import JoinStatistics, SourceStatistics
 from muntin.planner.choices import ChoiceLimits, choose, least_work
 from muntin.planner.index_choice import BUCKET_BYTES, within_memory, without_needless
 from muntin.planner.join_graph import JoinGraph
+from muntin.planner.lazy_orders import WindowStatistics
 from muntin.planner.local_orders import MOST_EXACT, along, best_order, best_orders, order_cost
-from muntin.planner.paper_costs.multi_join import WindowStatistics, eager_cost
 from muntin.planner.tree_choice import TreeShape, Worth, best_tree, sources_of, tree_cost
 from muntin.planner.unit_costs import DEFAULT_COSTS, UnitCosts
+from muntin.testing.paper_costs.multi_join import eager_cost
 
 TABLE5 = [(10.0, 1000.0, 500.0), (1.0, 100.0, 50.0), (1.0, 200.0, 40.0), (3.0, 300.0, 5.0)]
 SCANS = UnitCosts(probe=0.0, scanned=1.0, chained=1.0, check=0.0, sort=0.0)

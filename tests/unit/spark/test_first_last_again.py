@@ -22,6 +22,7 @@ from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.retained_batches import RetainedBatch
+from muntin.spark.storage import LocalStorage
 from muntin.testing.compare import assert_same_changes
 
 SECOND = 1_000_000
@@ -65,14 +66,14 @@ def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1
     partitions = [RecoverablePartition(deployment, number) for number in range(2)]
     stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [{}, {}]
     with tempfile.TemporaryDirectory() as folder:
-        stages = GlobalStages(Path(folder), duck)
+        stages = GlobalStages(LocalStorage(Path(folder)), duck)
         for batch in range(21):
             if batch in again:
                 partitions = [
                     RecoverablePartition.rebuilt(deployment, number, store.values())
                     for number, store in enumerate(stores)
                 ]
-                stages = GlobalStages(Path(folder), duck)
+                stages = GlobalStages(LocalStorage(Path(folder)), duck)
             parts: list[list[Part]] = [[], []]
             newest = {}
             for name in read if batch < 20 else ():

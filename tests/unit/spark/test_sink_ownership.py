@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from muntin.errors import RunError, SettingError
+from muntin.spark.batch_results import BatchResults
 from muntin.spark.sink_ownership import MARKER, LocalFolder, SinkOwner
 from muntin.spark.sinks import FileSink
 
@@ -23,7 +24,7 @@ def written(
     sink = FileSink(folder, "json")
     sink.claim(owner, replace=may_replace)
     for batch in range(batches):
-        sink.write(ROWS, batch)
+        sink.write(BatchResults.of(ROWS), batch)
     return sink
 
 
@@ -45,7 +46,7 @@ def test_another_run_is_refused_with_both_named_and_nothing_is_changed(tmp_path:
     assert str(caught.value) == (
         f"{tmp_path} holds results of query q of run run oner (checkpoint /state/one); this "
         "is run run twor. Give the query another "
-        "folder, or delete that output with SparkEngine(..., replace=True) or muntin run --replace"
+        "folder, or delete that output: SparkEngine(..., replace=True)"
     )
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -96,11 +97,11 @@ def test_a_folder_that_is_taken_over_or_emptied_while_a_run_writes(tmp_path: Pat
     first = written(tmp_path, OWNER)
     for path in tmp_path.iterdir():
         path.unlink()
-    first.write(ROWS, 2)
+    first.write(BatchResults.of(ROWS), 2)
     assert LocalFolder(tmp_path).is_owned_by(OWNER), "emptied: it is marked again"
     written(tmp_path, replace(OWNER, run="two"), 1, may_replace=True)
     with pytest.raises(SettingError, match="was taken over by another run"):
-        first.write(ROWS, 0)
+        first.write(BatchResults.of(ROWS), 0)
 
 
 def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:

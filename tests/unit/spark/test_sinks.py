@@ -18,21 +18,24 @@ from muntin.errors import SettingError
 from muntin.model.catalog import Catalog, Stream
 from muntin.plan.nodes import Join
 from muntin.plan.query import Query
-from muntin.spark.sinks import ConsoleSink, FileSink, Sink, SinkMaker, SparkSink
+from muntin.spark.batch_results import BatchResults
+from muntin.spark.console_sink import ConsoleSink
+from muntin.spark.sinks import FileSink, Sink, SinkMaker, SparkSink
+from muntin.spark.storage import LocalStorage
 from muntin.sql.script import read_query
 
 RESULTS = pa.table({"_op": ["+", "+", "-"], "k": [1, 2, 1], "name": ["a", None, "a"]})
 
 
 class Own(Sink):
-    def write(self, results: pa.Table, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         raise NotImplementedError
 
 
 def test_text_output_has_the_first_rows_of_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
     sink = ConsoleSink("q", most=2)
-    sink.write(RESULTS.slice(0, 0), 6)
-    sink.write(RESULTS, 7)
+    sink.write(BatchResults.of(RESULTS.slice(0, 0)), 6)
+    sink.write(BatchResults.of(RESULTS), 7)
     assert (
         capsys.readouterr().out
         == "-- q, batch 7: 3 changes\n_op  k  name\n+  1  a\n+  2  None\n... 1 more\n"
@@ -40,13 +43,13 @@ def test_text_output_has_the_first_rows_of_a_batch(capsys: pytest.CaptureFixture
 
 
 def test_json_output_has_all_rows_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    ConsoleSink("q", as_json=True, most=1).write(RESULTS, 7)
+    ConsoleSink("q", as_json=True, most=1).write(BatchResults.of(RESULTS), 7)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert rows == [{"query": "q", "batch": 7, **row} for row in RESULTS.to_pylist()]
 
 
 def test_a_query_without_a_sink_gets_the_default_one() -> None:
-    maker = SinkMaker(cast("Any", None), Path("unused"))
+    maker = SinkMaker(cast("Any", None), LocalStorage(Path("unused")))
     own = Own()
     query = Query("q", "", Join((), (), (), ()))
     assert maker.make(query, own) is own
@@ -59,9 +62,9 @@ def test_a_query_without_a_sink_gets_the_default_one() -> None:
 def test_a_folder_has_a_batch_once_however_often_it_is_written(tmp_path: Path) -> None:
     for kind in ("parquet", "csv", "json"):
         sink = FileSink(tmp_path / kind, kind)
-        sink.write(RESULTS.slice(1), 0)
-        sink.write(RESULTS, 0)
-        sink.write(RESULTS.slice(0, 0), 1)
+        sink.write(BatchResults.of(RESULTS.slice(1)), 0)
+        sink.write(BatchResults.of(RESULTS), 0)
+        sink.write(BatchResults.of(RESULTS.slice(0, 0)), 1)
         assert [path.name for path in (tmp_path / kind).iterdir()] == [f"batch-000000000.{kind}"]
     assert pa.parquet.read_table(tmp_path / "parquet").equals(RESULTS)
     assert pa.csv.read_csv(tmp_path / "csv" / "batch-000000000.csv").column("k").to_pylist() == [
@@ -76,7 +79,7 @@ def test_a_folder_has_a_batch_once_however_often_it_is_written(tmp_path: Path) -
 def test_a_folder_is_local_with_or_without_its_scheme_and_other_places_are_sparks(
     tmp_path: Path,
 ) -> None:
-    maker = SinkMaker(cast("Any", None), Path("unused"))
+    maker = SinkMaker(cast("Any", None), LocalStorage(Path("unused")))
     catalog = Catalog()
     catalog.add(
         Stream("A", pa.schema([("k", pa.list_(pa.int64())), ("ts", pa.timestamp("us"))]), "ts")

@@ -6,6 +6,7 @@ Times of every kind are exact, and errors name file, column and value.
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 
 from muntin.errors import InputError
 from muntin.model.catalog import Stream
-from muntin.spark.sources import decode_file
+from muntin.spark.sources import _fits_a_file, decode_file
 
 STREAM = Stream("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
 YEAR_1600, YEAR_9999 = -11_676_096_000_000_000, 253_370_764_800_000_000
@@ -90,3 +91,23 @@ def test_files_that_are_damaged_are_named() -> None:
             InputError, match=r"file 'f' of stream A cannot be read: .*\. Replace the file"
         ):
             decode_file(damaged, "f", STREAM)
+
+
+def test_a_local_file_that_fits_needs_no_job_of_sparks_and_all_else_does(tmp_path: Path) -> None:
+    times = pa.array([1], pa.timestamp("us"))
+    assert not _fits_a_file(str(tmp_path / "nowhere"), STREAM)
+    assert not _fits_a_file(str(tmp_path), STREAM), "there is no file yet"
+    (tmp_path / "_hidden").write_bytes(parquet(times))
+    (tmp_path / "k=1").mkdir()
+    assert not _fits_a_file(str(tmp_path), STREAM)
+    file = tmp_path / "0.parquet"
+    for content, fits in (
+        (parquet(times), True),
+        (parquet(times, k=pa.array([1], pa.int32())), True),
+        (parquet(times, use_deprecated_int96_timestamps=True), True),
+        (parquet(times, k=pa.array(["x"])), False),
+        (parquet(pa.array(["now"])), False),
+        (b"PAR1, but no more", False),
+    ):
+        file.write_bytes(content)
+        assert _fits_a_file(str(tmp_path), STREAM) is fits

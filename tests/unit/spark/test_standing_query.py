@@ -54,8 +54,8 @@ class Engine:
 
     # -- the state of the query
 
-    def id(self) -> str:
-        return "id"
+    def run_id(self) -> str:
+        return "run"
 
     def is_registered(self) -> bool:
         return self.registered

@@ -17,6 +17,7 @@ from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.exchange.carried_rows import remove_unclaimed
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.session import JavaLog
+from muntin.spark.storage import LocalStorage
 from muntin.spark.temp_files import HeldFolder, private_folder, sweep
 
 HOLDER = """
@@ -177,6 +178,6 @@ def test_rows_put_aside_for_a_change_that_never_came_are_removed(tmp_path: Path)
         (tmp_path / name / "0.rows").touch()
     added = DeployedQuery("q", "SELECT v FROM A WINDOW 1 SECOND", {})
     program = Deployment((), changes=(QueryChange(1, added=added, dataflow="known", carried=True),))
-    remove_unclaimed(program, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["known"]
-    remove_unclaimed(program, tmp_path / "nowhere")
+    remove_unclaimed(program, LocalStorage(tmp_path))
+    assert LocalStorage(tmp_path).tree() == ["known/0.rows"]
+    remove_unclaimed(program, LocalStorage(tmp_path / "nowhere"))

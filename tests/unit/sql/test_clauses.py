@@ -6,6 +6,7 @@ from muntin.errors import SqlError
 from muntin.model.window import RowsWindow, TimeWindow
 from muntin.plan.query import Emit
 from muntin.sql.clauses import cut_clauses
+from muntin.sql.cursor import plain_options
 from muntin.sql.lexer import tokenize
 
 
@@ -17,7 +18,7 @@ def test_no_clauses() -> None:
         None,
         None,
         [],
-        (),
+        [],
     )
 
 
@@ -39,7 +40,7 @@ def test_clauses_come_in_any_order(text: str) -> None:
     assert select.original == "SELECT a FROM A, B WHERE a > 1"
     assert clauses.window is not None
     assert clauses.window.window == TimeWindow(60_000_000)
-    assert (clauses.every, clauses.emit, clauses.options) == (
+    assert (clauses.every, clauses.emit, plain_options(clauses.options)) == (
         5_000_000,
         Emit.CHANGES,
         (("sink", "x"),),

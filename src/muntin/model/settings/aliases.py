@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from muntin.model.settings.values import Parser, RefusedValueError
+from muntin.model.settings.values import RefusedValueError
 
 _MOST_BUCKETS = 2**31 - 1
 
@@ -48,32 +48,18 @@ class GivenTree:
     text: str
 
 
-def orders() -> Parser[tuple[GivenOrder, ...]]:
-    """Return the parser of ``A, B, C`` or ``A: B, C; B: C, A``."""
-    return Parser(parse_orders)
+def parse_aliases(text: str) -> frozenset[str]:
+    """Return the aliases in ``A, C``, folded to one case."""
+    return frozenset(alias.strip().casefold() for alias in text.split(",") if alias.strip())
 
 
-def alias_set() -> Parser[frozenset[str]]:
-    """Return the parser of ``A, C``; aliases are folded to one case."""
-    return Parser(
-        lambda text: frozenset(
-            alias.strip().casefold() for alias in text.split(",") if alias.strip()
-        )
-    )
-
-
-def buckets() -> Parser[BucketCounts | None]:
-    """Return the parser of a number, or of ``A = 5, B = 100``; None where no number is given."""
-    return Parser(parse_buckets)
-
-
-def tree() -> Parser[TreeChoice | GivenTree]:
-    """Return the parser of ``auto``, ``off`` or a tree."""
-    return Parser(lambda text: TreeChoice(text) if text in set(TreeChoice) else GivenTree(text))
+def parse_tree(text: str) -> TreeChoice | GivenTree:
+    """Return the value of ``auto``, ``off`` or a tree."""
+    return TreeChoice(text) if text in set(TreeChoice) else GivenTree(text)
 
 
 def parse_orders(text: str) -> tuple[GivenOrder, ...]:
-    """Return the orders in a text.
+    """Return the orders in ``A, B, C`` or ``A: B, C; B: C, A``.
 
     >>> parse_orders("A: B, C; B, C, A")[0]
     GivenOrder(origin='A', aliases=('B', 'C'))
@@ -87,7 +73,7 @@ def parse_orders(text: str) -> tuple[GivenOrder, ...]:
 
 
 def parse_buckets(text: str) -> BucketCounts | None:
-    """Return the numbers of buckets in a text.
+    """Return the numbers of buckets in a text; None where it has none.
 
     >>> parse_buckets("A = 5, B = 10").of("b")
     10

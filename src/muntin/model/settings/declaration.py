@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 from muntin.errors import SettingError
-from muntin.model.settings.values import Parser, RefusedValueError
+from muntin.model.settings.values import Choices, Parse, RefusedValueError
 
 T = TypeVar("T")
 _KEY = "setting"
@@ -22,7 +22,7 @@ class Declaration(Generic[T]):
     """
 
     name: str
-    parser: Parser[T]
+    parser: Parse[T]
     default: str
     description: str
     per_query: bool = True
@@ -30,16 +30,16 @@ class Declaration(Generic[T]):
     def parse(self, value: object) -> tuple[str, T]:
         """Return the text of a value, as it travels, and the parsed value."""
         written = str(value).strip()
-        text = written.lower() if self.parser.choices else written
+        text = written.lower() if isinstance(self.parser, Choices) else written
         try:
-            return text, self.parser.parse(text)
+            return text, self.parser(text)
         except RefusedValueError as refusal:
             fact = refusal.fact or f"setting {self.name} cannot be {written!r}"
             raise SettingError(fact, hint=refusal.hint) from refusal
 
 
 def setting(
-    name: str, parser: Parser[T], default: str, description: str, *, per_query: bool = True
+    name: str, parser: Parse[T], default: str, description: str, *, per_query: bool = True
 ) -> T:
     """Declare a setting as a field of the dataclass of its topic."""
     declaration = Declaration(name, parser, default, description, per_query)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from typing import Any
 
 from muntin.errors import SettingError
+from muntin.model.formats import did_you_mean
 from muntin.model.settings.declaration import Declaration, declarations_of
 from muntin.model.settings.topics import (
     ChangesSettings,
@@ -106,8 +106,8 @@ def _unknown(name: str, key: str, other_options: Collection[str]) -> SettingErro
             hint="Whoever runs it gives them: Engine(allowed_paths=[...]), or --allow-path on the "
             "command line",
         )
-    near = get_close_matches(key, (*DECLARATIONS, *other_options), 1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(DECLARATIONS))}"
+    guess = did_you_mean(key, (*DECLARATIONS, *other_options))
+    hint = guess or f"There are {', '.join(sorted(DECLARATIONS))}"
     return SettingError(f"there is no setting {name!r}", hint=hint)
 
 

@@ -14,21 +14,21 @@ from muntin.model.settings.aliases import (
     GivenOrder,
     GivenTree,
     TreeChoice,
-    alias_set,
-    buckets,
-    orders,
-    tree,
+    parse_aliases,
+    parse_buckets,
+    parse_orders,
+    parse_tree,
 )
 from muntin.model.settings.declaration import setting
 from muntin.model.settings.values import (
+    SWITCH,
     auto_or,
-    byte_size,
     choice,
-    interval,
-    long_interval_or_off,
     number,
     optional,
-    switch,
+    parse_bytes,
+    parse_length,
+    parse_long_interval,
     whole_number,
 )
 
@@ -45,7 +45,7 @@ class EngineSettings:
 
     max_advance: int | None = setting(
         "max_advance",
-        long_interval_or_off(),
+        parse_long_interval,
         "1 year",
         "how far a row may move the time of its stream ahead, e.g. '1 hour'; rows further ahead "
         "are set aside like late ones; off: any distance. A setting of the engine, not of single "
@@ -91,40 +91,40 @@ class JoinSettings:
     )
     order: tuple[GivenOrder, ...] = setting(
         "order",
-        orders(),
+        parse_orders,
         "",
         "join order: 'A, B, C' for all origins, or 'A: B, C; B: C, A; ...' for each origin; under "
         "naive and general_lazy the list of an origin may place the origin anywhere",
     )
     index: frozenset[str] = setting(
         "index",
-        alias_set(),
+        parse_aliases,
         "",
         "aliases whose windows may have an index, e.g. 'A, C'; empty: all",
     )
     buckets: BucketCounts | None = setting(
         "buckets",
-        buckets(),
+        parse_buckets,
         "",
         "buckets of the hash indexes: a number, or 'A = 5, B = 100'; empty: about two per row",
     )
     index_memory: int | None = setting(
         "index_memory",
-        optional(byte_size()),
+        optional(parse_bytes),
         "",
         "most bytes of buckets of a query's indexes, e.g. '64 kB': buckets go where they are "
         "predicted to save most; empty: no limit",
     )
     window_memory: int | None = setting(
         "window_memory",
-        optional(byte_size()),
+        optional(parse_bytes),
         "",
         "most bytes that the windows of a query may take, e.g. '8 GB': a query whose windows "
         "surely take more is refused; empty: the memory of this machine",
     )
     tree: TreeChoice | GivenTree = setting(
         "tree",
-        tree(),
+        parse_tree,
         "auto",
         "whether a join of three or more sources keeps intermediate results in a binary tree: "
         "auto (where it is predicted to pay; never under nested_loop or index_memory), off, or a "
@@ -132,7 +132,7 @@ class JoinSettings:
     )
     reevaluation: int | None = setting(
         "reevaluation",
-        optional(interval()),
+        optional(parse_length),
         "",
         "interval at which lazy and general_lazy join the rows that have arrived; empty: EVERY of "
         "the query, else each batch",
@@ -173,7 +173,7 @@ class ExpirySettings:
     )
     interval: int | None = setting(
         "expiry_interval",
-        optional(interval()),
+        optional(parse_length),
         "",
         "interval of lazy expiry, e.g. '5 seconds'; empty: the one predicted to cost least",
     )
@@ -193,7 +193,7 @@ class SharingSettings:
 
     enabled: bool = setting(
         "sharing",
-        switch(),
+        SWITCH,
         "on",
         "whether queries over the same streams with the same join conditions use one join with "
         "the largest windows",
@@ -239,7 +239,7 @@ class ReplanSettings:
 
     enabled: bool = setting(
         "replan",
-        switch(),
+        SWITCH,
         "on",
         "whether join orders follow measured rates and numbers of keys while a query runs (three "
         "streams or more)",
@@ -317,7 +317,7 @@ class OverloadSettings:
     )
     monitoring: int = setting(
         "monitoring",
-        interval(),
+        parse_length,
         "1 second",
         "under adapt, the length of a cycle of event time: budgets hold for a cycle, and the "
         "statistics of a cycle may change them",

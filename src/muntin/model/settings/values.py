@@ -6,11 +6,11 @@ An empty text means "not given" where a parser is wrapped in :func:`optional`, a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from muntin.errors import InputError
 from muntin.model.clock import parse_interval
@@ -18,7 +18,9 @@ from muntin.model.clock import parse_interval
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
-_AUTO = "auto"
+Parse: TypeAlias = Callable[[str], T]
+"""From the text of a setting to its value."""
+
 _YEARS = re.compile(r"(\d+(?:\.\d+)?)\s*years?\b", re.IGNORECASE)
 _DAYS_PER_YEAR = 365
 _BYTE_UNITS = (("gb", 10**9), ("mb", 10**6), ("kb", 10**3), ("b", 1))
@@ -35,73 +37,53 @@ class RefusedValueError(ValueError):
 
 
 @dataclass(frozen=True)
-class Parser(Generic[T]):
-    """A function from text to value; ``choices`` are all texts there are, empty for free text."""
+class Choices(Generic[T]):
+    """Parses the texts of some values, which are all there are."""
 
-    parse: Callable[[str], T]
-    choices: tuple[str, ...] = ()
+    values: Mapping[str, T]
 
-
-def optional(parser: Parser[T]) -> Parser[T | None]:
-    """Return a parser that also takes an empty text, for None."""
-    return Parser(lambda text: parser.parse(text) if text else None)
-
-
-# -- choices ---------------------------------------------------------------------------------------
+    def __call__(self, text: str) -> T:
+        """Return the value of a text."""
+        if text not in self.values:
+            raise RefusedValueError(f"It is one of {', '.join(self.values)}")
+        return self.values[text]
 
 
-def choice(kind: type[E]) -> Parser[E]:
+def choice(kind: type[E]) -> Choices[E]:
     """Return the parser of the members of an enumeration."""
-    return _among({str(member): member for member in kind})
+    return Choices({str(member): member for member in kind})
 
 
-def auto_or(kind: type[E]) -> Parser[E | None]:
+def auto_or(kind: type[E]) -> Choices[E | None]:
     """Return the parser of the members of an enumeration, and of ``auto`` for None."""
-    return _among({_AUTO: None, **{str(member): member for member in kind}})
+    return Choices({"auto": None, **{str(member): member for member in kind}})
 
 
-def switch() -> Parser[bool]:
-    """Return the parser of ``on`` and ``off``."""
-    return _among({"on": True, "off": False})
+SWITCH = Choices({"on": True, "off": False})
 
 
-def _among(values: dict[str, T]) -> Parser[T]:
-    def parse(text: str) -> T:
-        if text not in values:
-            raise RefusedValueError(f"It is one of {', '.join(values)}")
-        return values[text]
-
-    return Parser(parse, tuple(values))
+def optional(parse: Parse[T]) -> Parse[T | None]:
+    """Return a parser that also takes an empty text, for None."""
+    return lambda text: parse(text) if text else None
 
 
-# -- intervals -------------------------------------------------------------------------------------
+def parse_long_interval(text: str) -> int | None:
+    """Return an interval that may name years, of 365 days, in microseconds; None for ``off``.
 
-
-def interval() -> Parser[int]:
-    """Return the parser of an interval longer than nothing, in microseconds."""
-    return Parser(_parse_interval)
-
-
-def long_interval_or_off() -> Parser[int | None]:
-    """Return the parser of an interval that may name years, of 365 days, and of ``off`` for None.
-
-    >>> long_interval_or_off().parse("1 year") == 365 * 86_400_000_000
+    >>> parse_long_interval("1 year") == 365 * 86_400_000_000
     True
     """
-    return Parser(_parse_long_interval)
-
-
-def _parse_long_interval(text: str) -> int | None:
     if text.lower() == "off":
         return None
     days = _YEARS.sub(lambda found: f"{float(found.group(1)) * _DAYS_PER_YEAR} days", text)
     try:
-        return _parse_interval(days)
+        return parse_length(days)
     except RefusedValueError as refusal:
         raise RefusedValueError(f"{refusal.hint}; or 'off'") from refusal
 
 
-def _parse_interval(text: str) -> int:
+def parse_length(text: str) -> int:
+    """Return an interval longer than nothing, in microseconds."""
     try:
         micros = parse_interval(text)
     except InputError as error:
@@ -111,10 +93,7 @@ def _parse_interval(text: str) -> int:
     return micros
 
 
-# -- numbers ---------------------------------------------------------------------------------------
-
-
-def number(least: float, wanted: str) -> Parser[float]:
+def number(least: float, wanted: str) -> Parse[float]:
     """Return the parser of a finite number of at least ``least``; ``wanted`` describes it."""
 
     def parse(text: str) -> float:
@@ -126,10 +105,10 @@ def number(least: float, wanted: str) -> Parser[float]:
             raise RefusedValueError(f"Give {wanted}")
         return found
 
-    return Parser(parse)
+    return parse
 
 
-def whole_number(least: int, most: int) -> Parser[int]:
+def whole_number(least: int, most: int) -> Parse[int]:
     """Return the parser of a whole number between two bounds."""
 
     def parse(text: str) -> int:
@@ -137,19 +116,15 @@ def whole_number(least: int, most: int) -> Parser[int]:
             raise RefusedValueError(f"Give a whole number of at least {least}")
         return int(text)
 
-    return Parser(parse)
+    return parse
 
 
-def byte_size() -> Parser[int]:
-    """Return the parser of a number of bytes, also in kB, MB or GB.
+def parse_bytes(text: str) -> int:
+    """Return a number of bytes, also in kB, MB or GB.
 
-    >>> byte_size().parse("64 kB")
+    >>> parse_bytes("64 kB")
     64000
     """
-    return Parser(_parse_bytes)
-
-
-def _parse_bytes(text: str) -> int:
     written, unit = text.strip(), 1
     for name, factor in _BYTE_UNITS:
         if written.lower().endswith(name):

@@ -15,12 +15,13 @@ import numpy.typing as npt
 from muntin.kernels import layout
 from muntin.kernels.budgeted_join import join_limited
 from muntin.kernels.jit import prepare_part
+from muntin.operators.join.driver import JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.events import Events
+from muntin.operators.join.matches import Matches
 from muntin.operators.join.probe_limiter import ProbeLimiter
-from muntin.operators.join.result_buffer import ResultBuffer
-from muntin.operators.join.tactic import JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.tree import JoinTree, TreeTactic
 from muntin.operators.join.windows import JoinWindows
+from muntin.operators.workspace import ResultBuffer
 from muntin.state.recent_partial_matches import RecentPartialMatches
 
 Integers = npt.NDArray[np.int64]
@@ -53,10 +54,10 @@ class BudgetedTactic(JoinTactic):
 
     # -- running the kernel ------------------------------------------------------------------------
 
-    def pieces(self, events: Events, now: int) -> Iterator[KernelRun]:
-        """Yield one run over all events."""
+    def join(self, events: Events, now: int) -> Iterator[Matches]:
+        """Yield the matches of events that may probe, in order."""
         self._hold(self.windows.limits())
-        yield KernelRun(self, events, 0, len(events), now)
+        yield from super().join(events, now)
 
     def call(self, run: KernelRun) -> None:
         """Join the next rows of the cycle."""
@@ -83,14 +84,14 @@ class BudgetedTactic(JoinTactic):
 
     # -- rows whose matches are not needed ---------------------------------------------------------
 
-    def insert(self, events: Events) -> None:
-        """Store rows that came before the join did; all of them make partial matches."""
-        self._unlimited.insert(events)
-
-    def repeat(self, events: Events) -> None:
-        """Take rows whose matches are known from an earlier run: the same ones probe again."""
+    def insert(self, events: Events, *, repeated: bool = False) -> None:
+        """Store rows: all of them make partial matches; ``repeated``, the same ones probe again."""
+        if not repeated:
+            self._unlimited.insert(events)
+            return
         self._hold(self.windows.limits())
-        KernelRun(self, events, 0, len(events), self.windows.now, silent=True).finish_silently()
+        for _ in self.finish(KernelRun(events, 0, len(events), self.windows.now, silent=True)):
+            raise AssertionError("a silent run makes no matches")
 
     # -- rows that partial matches refer to --------------------------------------------------------
 
@@ -141,10 +142,6 @@ class BudgetedTactic(JoinTactic):
         """Return unused memory."""
         self._unlimited.fit(limits)
 
-    def nbytes(self) -> int:
-        """Return the bytes of state beyond the windows."""
-        return self._unlimited.nbytes()
-
     def stats(self) -> TacticStats:
-        """Return the state it holds besides the windows."""
+        """Return the state it holds beyond the windows."""
         return self._unlimited.stats()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.kernels.changelog_join import join_signed
+from muntin.operators.join.driver import JoinTactic, KernelRun
 from muntin.operators.join.matches import Matches
-from muntin.operators.join.tactic import JoinTactic, KernelRun, arrivals_of
 
 
 class ChangelogTactic(JoinTactic):
@@ -30,4 +30,4 @@ class ChangelogTactic(JoinTactic):
         out = self.buffer.out[:, : run.count]
         signs = np.where(out[0] < 0, -1, 1).astype(np.int8)
         tags = np.where(out[0] < 0, ~out[0], out[0])
-        return Matches(out[1], signs, out[2:], arrivals_of(run.events, tags))
+        return Matches(out[1], signs, out[2:], run.events.arrived(tags))

@@ -2,55 +2,254 @@
 
 Finds every combination of rows, one per source, that passes the checks on codes and whose rows are
 inside their windows when the newest of them arrives; with retractions also the instant at which
-each combination ends. The driver owns the windows, the frontier and the room for matches; a tactic
-(:mod:`muntin.operators.join.tactic`) does the looking. The operator sees integers only and yields
-matches as stream positions; residual predicates and the select list belong to
-:mod:`muntin.operators.result`.
+each combination ends. :class:`JoinOperator` owns the windows, the frontier and the room for
+matches; a :class:`JoinTactic` does the looking. The operator sees integers only and yields matches
+as stream positions; residual predicates and the select list belong to
+:mod:`muntin.runtime.running_query`.
 
 Why it is exact: rows enter in total order, each looks only at rows that came before it, and nothing
 inside a window ever expires. Cost: O(1) per row for insert and expiry, plus the rows that the
 tactic looks at.
+
+A kernel stops when it is done, when it has written enough matches, or when it lacks room. All that
+it has to remember between two calls is in a :class:`KernelRun`, so the next call resumes where the
+last one stopped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
+from muntin.kernels.arrays import Output, Span
+from muntin.kernels.equi_join import join_pair
+from muntin.kernels.nway_join import join_arrivals, join_interval
+from muntin.kernels.result_order import sort_matches
+from muntin.model.settings import Algorithm
 from muntin.model.statistics import JoinStatistics
-from muntin.operators.join.events import NO_EVENTS, NewRows
+from muntin.operators.join.events import EventMaker, Events, NewRows
 from muntin.operators.join.matches import LevelMatches, Matches
-from muntin.operators.join.registry import TacticOptions, make_tactic
 from muntin.operators.join.released import ReleasedMatches
-from muntin.operators.join.result_buffer import ResultBuffer
-from muntin.operators.join.schedule import TurnPace
-from muntin.operators.join.snapshot import SnapshotTactic
-from muntin.operators.join.tactic import KernelRun
-from muntin.operators.join.windows import JoinWindows, Tools
+from muntin.operators.join.schedule import Schedule, TurnPace
+from muntin.operators.join.windows import JoinWindows
+from muntin.operators.workspace import ResultBuffer
 from muntin.plan.join import JoinPlan
+from muntin.schedule.work_queue import WorkQueue
 from muntin.state.join_state import JoinState
 
-_AT_ONCE = TacticOptions()
+Integers = npt.NDArray[np.int64]
+
+_READY = -1
+"""The status of a run before its first call."""
+
+
+@dataclass
+class KernelRun:
+    """How far a kernel is with events ``start`` to ``stop - 1``, and why it stopped.
+
+    ``silent`` runs store rows and make no matches. ``mark`` is the kernel's place within an event.
+    """
+
+    events: Events
+    start: int
+    stop: int
+    now: int
+    silent: bool = False
+    status: int = field(default=_READY, init=False)
+    event: int = field(init=False)
+    count: int = field(default=0, init=False)
+    need: int = field(default=0, init=False)
+    mark: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.event = self.start
+
+    def stopped(self, result: tuple[int, int, int, int, int]) -> None:
+        """Note what a kernel returned: status, event, count, need and mark."""
+        self.status, self.event, self.count, self.need, self.mark = result
+
+    def span(self, enough: int = 0) -> Span:
+        """Return the begin and end of the next call; it stops after about ``enough`` matches."""
+        return Span(self.event, self.stop, self.mark, enough)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the kernel has nothing left to do."""
+        return self.status == layout.DONE
+
+
+class TacticStats(NamedTuple):
+    """What a tactic holds beyond the windows: bytes, partial matches, and deferred work."""
+
+    nbytes: int = 0
+    partial_matches: int = 0
+    work_queue: Mapping[str, int] = WorkQueue.nothing()
+
+
+class JoinTactic:
+    """A way to find matches: here a row after the other, as they arrive ([Golab03, section 3.1]).
+
+    Each new row looks into the windows of the other sources in the order of the plan, then enters
+    its own. Under ``algorithm = 'naive'`` all rows follow one order [Golab03, section 3]: the new
+    row takes part at its source's place in it, so the steps before it look at rows that cannot
+    match. Two windows with one equality, the common case, have a separate kernel: ``is_pair``.
+
+    Other tactics override the call of the kernel and what differs around it. All find the same
+    matches in the same order, except under probe budgets. ``defers_work``: rows can be taken first
+    and worked on later, in turns.
+    """
+
+    defers_work: ClassVar[bool] = False
+    schedule: Schedule | None = None
+
+    def __init__(
+        self, windows: JoinWindows, buffer: ResultBuffer, *, is_pair: bool = False
+    ) -> None:
+        self.windows = windows
+        self.buffer = buffer
+        self._scratch = np.zeros(5 * len(windows.plan.sources) + layout.SCRATCH, np.int64)
+        self._is_pair = is_pair
+        self._is_naive = int(windows.plan.algorithm is Algorithm.NAIVE)
+
+    @property
+    def output(self) -> Output:
+        """Where kernels write; valid for one call, since the buffer is shared."""
+        return Output(self.buffer.out, self.windows.state.counters, self._scratch)
+
+    # -- running a kernel --------------------------------------------------------------------------
+
+    def join(self, events: Events, now: int) -> Iterator[Matches]:
+        """Yield the matches of events, in order; time then moves to ``now``."""
+        return self.finish(KernelRun(events, 0, len(events), now))
+
+    def finish(self, run: KernelRun) -> Iterator[Matches]:
+        """Run the kernel to its end and yield its matches."""
+        while run.status != layout.DONE:
+            if self.resume(run):
+                yield self.collect(run)
+
+    def resume(self, run: KernelRun) -> int:
+        """Call the kernel until it has matches to hand out or stops; return their number.
+
+        Only this loop makes room and calls a kernel again. Matches are handed out before room is
+        made, because a larger buffer is another one.
+        """
+        run.count = 0
+        while True:
+            self.make_room(run)
+            self.call(run)
+            if not self.continues(run):
+                return run.count
+
+    def call(self, run: KernelRun) -> None:
+        """Call the kernel once and note in ``run`` where and why it stopped."""
+        windows, span = self.windows, run.span(self.buffer.enough)
+        arena, arrays, output = windows.state.arena, run.events.arrays, self.output
+        if self._is_pair:
+            run.stopped(join_pair(arena, arrays, span, output))
+            return
+        expiry = windows.expiry
+        run.stopped(
+            join_arrivals(
+                arena, windows.program, arrays, self._is_naive, expiry.code, expiry.timer, span,
+                output,
+            )
+        )  # fmt: skip
+
+    def continues(self, run: KernelRun) -> bool:
+        """Return whether the kernel can be called again before its matches are handed out."""
+        return not run.is_done and not run.count
+
+    def make_room(self, run: KernelRun) -> None:
+        """Provide what the last call lacked, if anything."""
+        if run.status == layout.GROW:
+            self.windows.grow(run.events, run.event)
+        elif run.status == layout.OVERFLOW:
+            self.buffer.grow(run.need)
+
+    def collect(self, run: KernelRun) -> Matches:
+        """Return the matches of the last call, in the order in which queries get them."""
+        out = self.buffer.out[:, : run.count]
+        if not self.windows.plan.results_in_order:
+            sort_matches(out, np.empty(run.count, np.int64), np.empty(run.count, np.int64))
+        return Matches(out[1], None, out[2:], run.events.arrived(out[0]))
+
+    def insert(self, events: Events, *, repeated: bool = False) -> None:  # noqa: ARG002
+        """Store rows whose matches are not needed.
+
+        They came before the join did or, when ``repeated``, to an earlier run of it: then what that
+        run kept is kept.
+        """
+        order = np.empty(self.windows.reserve_all(events), np.int64)
+        span = Span(0, len(events), layout.SILENT, 0)
+        join_interval(
+            self.windows.state.arena, self.windows.program, events.arrays, span, order, self.output
+        )
+
+    # -- between batches ---------------------------------------------------------------------------
+
+    def before_expiry(self, limits: Integers) -> Integers:
+        """Use the rows below ``limits`` for the last time; return the limits to expire by."""
+        return limits
+
+    def fit(self, limits: Integers) -> None:
+        """Return unused memory."""
+
+    # -- work that is deferred ---------------------------------------------------------------------
+
+    def follow(self, schedule: Schedule | None) -> bool:
+        """Work by another schedule from now on; return False if that takes another tactic."""
+        return schedule is None
+
+    def take(self, events: Events) -> None:
+        """Take rows to work on in turns."""
+        raise NotImplementedError("this tactic works at once")
+
+    def absorb(self, events: Events) -> Iterator[ReleasedMatches]:
+        """Take rows while others are worked on; yield the matches that are ready."""
+        raise NotImplementedError("this tactic works at once")
+
+    def is_busy(self) -> bool:
+        """Return whether rows have been taken that are not done."""
+        return False
+
+    def turn(self, pace: TurnPace) -> ReleasedMatches | None:
+        """Work for a turn; return the matches that are ready, if any."""
+        raise NotImplementedError("this tactic works at once")
+
+    def rest(self) -> None:
+        """Return the memory of deferred work when there is none left."""
+
+    # -- size --------------------------------------------------------------------------------------
+
+    def first_kept(self, source: int) -> int | None:  # noqa: ARG002
+        """Return the position of the first row kept beyond the window of a source, if any."""
+        return None
+
+    def stats(self) -> TacticStats:
+        """Return the state it holds beyond the windows."""
+        return TacticStats()
 
 
 class JoinOperator:
-    """Runs one join plan over the streams it reads, numbered in the order of their declaration."""
+    """Runs one join plan by a tactic; ``tables`` are the stored tables that it may read."""
 
     def __init__(
-        self,
-        plan: JoinPlan,
-        streams: Sequence[str],
-        tables: Mapping[str, pa.Table],
-        tools: Tools,
-        options: TacticOptions = _AT_ONCE,
+        self, tactic: JoinTactic, evaluator: Evaluator, tables: Mapping[str, pa.Table]
     ) -> None:
-        self.windows = JoinWindows(plan, streams, tools.evaluator)
-        self.buffer = ResultBuffer(tools.workspace, len(plan.sources))
-        self.tactic = make_tactic(self.windows, self.buffer, options)
-        for events in self.windows.table_events(tables):
-            self.tactic.insert(events)
+        self.tactic = tactic
+        self.windows = tactic.windows
+        self.events = EventMaker(self.plan, self.state, evaluator)
+        for number, source in enumerate(self.plan.query.sources):
+            if source.stored:
+                tactic.insert(self.events.of_table(number, tables[source.relation]))
 
     @property
     def plan(self) -> JoinPlan:
@@ -71,12 +270,12 @@ class JoinOperator:
 
     def fill(self, news: Sequence[NewRows], now: int) -> None:
         """Store rows that came before this operator did; their matches are not made."""
-        self.tactic.insert(self.windows.read(news))
+        self.tactic.insert(self.events.make(news))
         self._advance(news, now)
 
     def repeat(self, news: Sequence[NewRows], now: int) -> None:
         """Take rows whose matches are known from an earlier run; keep what that run kept."""
-        self.tactic.repeat(self.windows.read(news))
+        self.tactic.insert(self.events.make(news), repeated=True)
         self._advance(news, now)
 
     # -- joining -----------------------------------------------------------------------------------
@@ -89,21 +288,25 @@ class JoinOperator:
         With a ``pace``, a tactic that can defer its work does it in turns, in the order of its
         schedule. The yielded arrays are valid until the next ones are asked for.
         """
-        if pace is not None and self.tactic.defers_work:
-            yield from self._run_in_turns(news, now, pace)
-        else:
+        if pace is None or not self.tactic.defers_work:
             yield from self.join(news, now)
+            return
+        self.take(news, now)
+        while self.tactic.is_busy():
+            released = self.tactic.turn(pace)
+            if released is not None:
+                yield released
+        self.rest()
 
     def join(self, news: Sequence[NewRows], now: int) -> Iterator[Matches]:
         """Take new rows and yield their matches, all of them in the fastest order of work."""
-        for run in self.tactic.pieces(self.windows.read(news), now):
-            for matches in _matches(run):
-                self.state.counters[layout.N_RESULTS] += len(matches)
-                yield matches
+        for matches in self.tactic.join(self.events.make(news), now):
+            self.state.counters[layout.N_RESULTS] += len(matches)
+            yield matches
         self._advance(news, now)
 
     def _advance(self, news: Sequence[NewRows], now: int) -> None:
-        self.windows.move_to(news, now)
+        self.windows.move_to([new.after for new in news], now)
         self._expire()
 
     def _expire(self) -> None:
@@ -115,26 +318,16 @@ class JoinOperator:
 
     # -- joining in turns --------------------------------------------------------------------------
 
-    def _run_in_turns(
-        self, news: Sequence[NewRows], now: int, pace: TurnPace
-    ) -> Iterator[LevelMatches]:
-        self.take(news, now)
-        while self.tactic.is_busy():
-            released = self.tactic.turn(pace)
-            if released is not None:
-                yield released
-        self.rest()
-
     def take(self, news: Sequence[NewRows], now: int) -> None:
         """Take new rows to work on in turns; move to ``now``."""
-        events = self.windows.read(news)
-        self.windows.move_to(news, now)
+        events = self.events.make(news)
+        self.windows.move_to([new.after for new in news], now)
         self.tactic.take(events)
 
     def absorb(self, news: Sequence[NewRows], now: int) -> Iterator[ReleasedMatches]:
         """Take new rows while others are worked on; yield the matches that are ready."""
-        events = self.windows.read(news)
-        self.windows.move_to(news, now)
+        events = self.events.make(news)
+        self.windows.move_to([new.after for new in news], now)
         yield from self.tactic.absorb(events)
 
     def rest(self) -> None:
@@ -142,29 +335,11 @@ class JoinOperator:
         self.tactic.rest()
         self._expire()
 
-    # -- the answer now ----------------------------------------------------------------------------
-
-    def answer(self) -> Iterator[Matches]:
-        """Yield all combinations of rows inside their windows now, in no particular order."""
-        snapshot = SnapshotTactic(self.windows, self.buffer)
-        for run in snapshot.pieces(NO_EVENTS, self.now):
-            yield from _matches(run)
-
-    # -- planning while it runs --------------------------------------------------------------------
-
-    def rates(self) -> list[float] | None:
-        """Return rows per second by source since the last measurement; None if no time passed."""
-        return self.windows.meter.rates(self.now)
+    # -- size, and what the planner measures -------------------------------------------------------
 
     def measure(self) -> JoinStatistics | None:
         """Return the measurements since the last call; None if they are too few."""
         return self.windows.meter.read(self.now)
-
-    def reorder(self, plan: JoinPlan) -> None:
-        """Continue with the orders of another plan of the same query, over the same state."""
-        self.windows.reorder(plan)
-
-    # -- size --------------------------------------------------------------------------------------
 
     def rows(self) -> list[int]:
         """Return the number of rows inside the window of each source."""
@@ -172,11 +347,4 @@ class JoinOperator:
 
     def nbytes(self) -> int:
         """Return the bytes of state, without the rows themselves."""
-        return self.windows.nbytes() + self.tactic.nbytes()
-
-
-def _matches(run: KernelRun) -> Iterator[Matches]:
-    """Run a kernel to its end and yield its matches."""
-    while not run.is_done:
-        if run.resume():
-            yield run.tactic.collect(run)
+        return self.state.nbytes() + self.events.nbytes() + self.tactic.stats().nbytes

@@ -1,4 +1,8 @@
-"""New rows of several streams as one sequence of events for a join, in total order."""
+"""New rows of several streams as one sequence of events for a join, in total order.
+
+The values of a row become the integers that a join compares. Cost: one pass over the key columns of
+new rows, and one merge.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,23 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from muntin.expressions.codes import real_codes, whole_codes
+from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
 from muntin.kernels.arrays import EventArrays
 from muntin.kernels.total_order import Readers, StreamRows, merge_events
-from muntin.operators.code_reader import CodeReader
+from muntin.model.settings import Algorithm
+from muntin.model.window import PartitionedWindow
+from muntin.plan.expression import ColumnRef, quote
+from muntin.plan.join import Code, CodeKind, JoinPlan, SourcePlan
 from muntin.state.batch import Batch
 from muntin.state.join_state import JoinState
 from muntin.state.partition_state import PartitionState
 
 Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,11 @@ class NewRows:
     positions: Integers
     batch: Batch
     before: int
+
+    @property
+    def after(self) -> int:
+        """How many rows the stream has with these."""
+        return self.before + len(self.batch)
 
 
 @dataclass(frozen=True)
@@ -50,6 +66,14 @@ class Events:
         return EventArrays(
             self.sources, self.offsets, self.times, self.counts, self.pushed, self.incoming
         )
+
+    def arrived(self, numbers: Integers) -> npt.NDArray[np.float64] | float:
+        """Return the arrival time of the rows of some events; one number if all came together."""
+        arrivals = self.arrivals
+        if isinstance(arrivals, float):
+            return arrivals
+        # A retraction at the end of a batch belongs to no event.
+        return arrivals[np.minimum(numbers, len(arrivals) - 1)] if len(arrivals) else 0.0
 
 
 _NONE = np.empty(0, np.int64)
@@ -81,17 +105,114 @@ class _Parts:
         )
 
 
+class CodeReader:
+    """Reads filters and codes of one source: from the values of rows to integers.
+
+    A row that fails a filter, or whose code is NULL, can be in no result (a comparison with NULL is
+    never true) and is not stored; it still counts in count windows.
+    """
+
+    def __init__(
+        self, source: int, plan: SourcePlan, partition: tuple[str, ...], evaluator: Evaluator
+    ) -> None:
+        self._plan = plan
+        self._evaluator = evaluator
+        expressions = [*plan.filters, *(code.expression for code in plan.codes)]
+        references = {
+            reference for expression in expressions for reference in expression.references
+        }
+        self._partition = tuple(ColumnRef(source, column) for column in partition)
+        self._columns = tuple(sorted(references | set(self._partition)))
+
+    def _flat(self, rows: pa.Table) -> pa.Table:
+        if not self._columns:
+            return rows.select([])
+        return rows.select([reference.column for reference in self._columns]).rename_columns(
+            [ref.flat for ref in self._columns]
+        )
+
+    def read(self, rows: pa.Table) -> tuple[Integers, Mask | None]:
+        """Return the codes of all rows, one line per row, and which rows to store; None: all."""
+        if not len(rows):
+            return np.empty((0, len(self._plan.codes)), np.int64), None
+        batch = self._flat(rows)
+        wanted = self._evaluator.holds(self._plan.filters, batch) if self._plan.filters else None
+        codes = np.empty((len(rows), len(self._plan.codes)), np.int64)
+        for number, code in enumerate(self._plan.codes):
+            values, known = self._values(code, batch)
+            codes[:, number] = values
+            if known is not None:
+                wanted = known if wanted is None else wanted & known
+        return codes, wanted
+
+    def _values(self, code: Code, batch: pa.Table) -> tuple[Integers, Mask | None]:
+        if code.kind is CodeKind.HASH:
+            text = code.expression.sql
+            (column,) = self._evaluator.raw(
+                [f"CASE WHEN ({text}) IS NOT NULL THEN hash({text}) END"], batch
+            )
+        else:
+            (column,) = self._evaluator.columns([code.expression], batch)
+        known = column.is_valid().to_numpy() if column.null_count else None
+        if code.kind is CodeKind.REAL:
+            return real_codes(column), known
+        return whole_codes(column), known
+
+    def read_partitions(self, rows: pa.Table) -> tuple[Integers, Integers]:
+        """Return the two words of each row's partition key.
+
+        That is the value if it is one number, else 128 bits of hash.
+        """
+        if not len(rows):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        batch = self._flat(rows)
+        columns = [batch.column(reference.flat) for reference in self._partition]
+        if len(columns) == 1 and (
+            _is_whole(columns[0].type) or pa.types.is_float64(columns[0].type)
+        ):
+            low = whole_codes(columns[0]) if _is_whole(columns[0].type) else real_codes(columns[0])
+            return low, (~columns[0].is_valid().to_numpy()).astype(np.int64)
+        keys = ", ".join(
+            _partition_text(quote(ref.flat), column.type)
+            for ref, column in zip(self._partition, columns, strict=True)
+        )
+        digest = f"md5(to_json([{keys}])::VARCHAR)"
+        texts = [f"('0x' || substr({digest}, {start}, 16))::UBIGINT" for start in (1, 17)]
+        low_column, high_column = self._evaluator.raw(texts, batch)
+        return whole_codes(low_column), whole_codes(high_column)
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
+
+
+def _partition_text(name: str, kind: pa.DataType) -> str:
+    """Return SQL for a JSON text that is equal for equal values: one zero and one NaN."""
+    if pa.types.is_floating(kind):
+        return f"to_json(CASE WHEN isnan({name}) THEN 'nan' ELSE ({name} + 0)::VARCHAR END)"
+    return f"to_json({name})"
+
+
 class EventMaker:
     """Formats new rows of each source and merges them."""
 
-    def __init__(
-        self, state: JoinState, readers: Sequence[CodeReader], *, counting: bool, retracting: bool
-    ) -> None:
+    def __init__(self, plan: JoinPlan, state: JoinState, evaluator: Evaluator) -> None:
+        self._state = state
         self._specs = state.specs
         self._widths = np.array([state.width(s) for s in range(len(state.specs))], np.int64)
         self._ends = [int(state.stores[s, layout.END]) for s in range(len(state.specs))]
-        self._readers = readers
-        self._counting = counting or any(
+        self._readers = [
+            CodeReader(
+                s,
+                planned,
+                source.window.columns if isinstance(source.window, PartitionedWindow) else (),
+                evaluator,
+            )
+            for s, (planned, source) in enumerate(
+                zip(plan.sources, plan.query.sources, strict=True)
+            )
+        ]
+        self._counting = plan.algorithm is not Algorithm.EAGER or any(
             spec.kind in {layout.COUNT, layout.PARTITIONED} for spec in state.specs
         )
         self._partitions = {
@@ -111,7 +232,7 @@ class EventMaker:
         self._source_stream = np.array([spec.stream for spec in state.specs], np.int64)
         self._tick_always = np.array(
             [
-                retracting and any(self._specs[s].kind == layout.COUNT for s in members)
+                plan.retracting and any(self._specs[s].kind == layout.COUNT for s in members)
                 for members in readers_of
             ],
             np.uint8,
@@ -124,6 +245,10 @@ class EventMaker:
             if spec.stream < 0:
                 continue
             new = news[spec.stream]
+            if len(new.batch):
+                # Stores keep only the low halves of positions, relative to the newest one.
+                last = self._state.stores[s]
+                last[layout.LAST] = max(int(new.positions[0]) - 1, int(last[layout.LAST]))
             rows, keep = self.format(s, new)
             parts.stored_start[s] = sum(map(len, parts.stored))
             parts.stored.append(
@@ -137,7 +262,7 @@ class EventMaker:
                 parts.pushed.append(self._partitions[s].push(low, high, new.positions))
         return self._merge(news, parts)
 
-    def format(self, s: int, new: NewRows) -> tuple[Integers, npt.NDArray[np.bool_] | None]:
+    def format(self, s: int, new: NewRows) -> tuple[Integers, Mask | None]:
         """Return the rows to store, in the layout of the store, and which those are (None: all)."""
         codes, keep = self._readers[s].read(new.batch.rows)
         coordinates = new.batch.times if self._specs[s].kind == layout.TIME else new.positions
@@ -183,6 +308,23 @@ class EventMaker:
             counts,
             incoming,
             _arrivals(news, rows[:count]),
+        )
+
+    def of_table(self, s: int, table: pa.Table) -> Events:
+        """Return the rows of the stored table of a source as events."""
+        positions = np.arange(len(table), dtype=np.int64)
+        batch = Batch(table, positions, np.zeros(len(table)))
+        rows, _ = self.format(s, NewRows(positions, batch, 0))
+        width = int(self._widths[s])
+        count = len(rows) // width
+        return Events(
+            np.full(count, s, np.int32),
+            np.arange(count, dtype=np.int64) * width,
+            np.zeros(count, np.int64),
+            np.full(count, -1, np.int64),
+            np.zeros((1, 1), np.int64),
+            rows,
+            0.0,
         )
 
     def kept(self, s: int) -> Integers:

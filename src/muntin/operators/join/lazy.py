@@ -15,16 +15,16 @@ import numpy as np
 
 from muntin.kernels.nway_join import join_interval
 from muntin.kernels.result_order import sort_matches
+from muntin.operators.join.driver import JoinTactic, KernelRun
 from muntin.operators.join.events import Events
 from muntin.operators.join.matches import Matches
-from muntin.operators.join.tactic import JoinTactic, KernelRun, arrivals_of
 
 
 class LazyTactic(JoinTactic):
     """Joins what has arrived at each multiple of an interval, and at the end of each batch."""
 
-    def pieces(self, events: Events, now: int) -> Iterator[KernelRun]:
-        """Yield a run per interval; rows that have left by its end expire after it."""
+    def join(self, events: Events, now: int) -> Iterator[Matches]:
+        """Yield the matches of each interval; rows that have left by its end expire after it."""
         if not len(events):
             return
         cuts, instants = [0, len(events)], [int(events.times[-1])]
@@ -38,7 +38,7 @@ class LazyTactic(JoinTactic):
         for (start, stop), instant in zip(pairwise(cuts), instants, strict=True):
             arrived = self.windows.reserve(events, start, stop, limits)
             self._order = np.empty(arrived, np.int64)
-            yield KernelRun(self, events, start, stop, now)
+            yield from self.finish(KernelRun(events, start, stop, now))
             limits = self.windows.limits_at(int(events.times[stop - 1]), events.counts[stop - 1])
             self.windows.expire(limits, instant)
 
@@ -56,4 +56,4 @@ class LazyTactic(JoinTactic):
         out = self.buffer.out[:, : run.count]
         out = out[:, np.argsort(out[0], kind="stable")]
         sort_matches(out, np.empty(run.count, np.int64), np.empty(run.count, np.int64))
-        return Matches(out[1], None, out[2:], arrivals_of(run.events, out[0]))
+        return Matches(out[1], None, out[2:], run.events.arrived(out[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,13 +36,17 @@ class Matches:
             self.times.take(places), signs, self.positions.take(places, axis=1), arrivals
         )
 
-    def of_level(self, level: int, inside: Callable[[Matches], Matches]) -> Matches:  # noqa: ARG002
+    def of_level(self, level: int, inside: Inside) -> Matches:  # noqa: ARG002
         """Return the matches of one level of windows: those that ``inside`` lets through."""
-        return inside(self)
+        return self if inside is None else inside(self)
+
+
+Inside: TypeAlias = Callable[[Matches], Matches] | None
+"""A filter of the matches inside some windows; None: all are."""
 
 
 class LevelMatches(Protocol):
     """Matches for queries with different windows; each different set of windows is a level."""
 
-    def of_level(self, level: int, inside: Callable[[Matches], Matches]) -> Matches:
+    def of_level(self, level: int, inside: Inside) -> Matches:
         """Return the matches of a level; ``inside`` filters those of the largest windows."""

@@ -1,4 +1,4 @@
-"""A join plan as the integers that kernels read: window specifications and join orders."""
+"""A join plan as kernels read it: window specifications, join orders, and which kernel fits."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import numpy.typing as npt
 
 from muntin.kernels import layout
 from muntin.kernels.arrays import Program
+from muntin.model.settings import Algorithm, Expiry
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Window
 from muntin.plan.join import JoinPlan, JoinStep
 from muntin.state.join_state import IndexSpec, StoreSpec
+
+_TWO = 2
 
 OPERATORS = {
     "=": layout.EQ,
@@ -83,3 +86,24 @@ def make_program(
                 ]
             table[origin, place, : len(numbers)] = numbers
     return Program(table.reshape(-1), stride)
+
+
+def is_equi_join(plan: JoinPlan) -> bool:
+    """Return whether the kernel for two windows and one equality can run a plan."""
+    return (
+        plan.algorithm is Algorithm.EAGER
+        and plan.tree is None
+        and plan.expiry is Expiry.OWN
+        and len(plan.sources) == _TWO
+        and all(
+            len(source.codes) == 1
+            and [(index.codes, index.buckets) for index in source.indexes] == [((0,), None)]
+            for source in plan.sources
+        )
+        and all(
+            len(step.checks) == 1 and step.checks[0].operator == "="
+            for order in plan.orders
+            for step in order
+        )
+        and not any(isinstance(source.window, PartitionedWindow) for source in plan.query.sources)
+    )

@@ -1,23 +1,25 @@
-"""The tactics of a join by name, and the one that runs a plan."""
+"""The tactics of a join by name, the one that runs a plan, and the operator around it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+import pyarrow as pa
+
+from muntin.expressions.evaluator import Evaluator
 from muntin.operators.join.budgeted import BudgetedTactic
 from muntin.operators.join.changelog import ChangelogTactic
-from muntin.operators.join.eager import EagerTactic
-from muntin.operators.join.equi_join import EquiJoinTactic, is_equi_join
+from muntin.operators.join.driver import JoinOperator, JoinTactic
 from muntin.operators.join.lazy import LazyTactic
-from muntin.operators.join.naive import NaiveTactic
 from muntin.operators.join.probe_limiter import ProbeControl
-from muntin.operators.join.result_buffer import ResultBuffer
+from muntin.operators.join.program import is_equi_join
 from muntin.operators.join.schedule import Schedule
 from muntin.operators.join.shared import SharedTactic
-from muntin.operators.join.tactic import JoinTactic
 from muntin.operators.join.tree import JoinTree, TreeTactic
 from muntin.operators.join.windows import JoinWindows
+from muntin.operators.workspace import ResultBuffer, Workspace
 from muntin.plan.join import JoinPlan
 
 
@@ -27,6 +29,30 @@ class TacticOptions:
 
     schedule: Schedule | None = None
     control: ProbeControl | None = None
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the operators of an engine share."""
+
+    evaluator: Evaluator
+    workspace: Workspace
+
+
+_AT_ONCE = TacticOptions()
+
+
+def make_join(
+    plan: JoinPlan,
+    streams: Sequence[str],
+    tables: Mapping[str, pa.Table],
+    tools: Tools,
+    options: TacticOptions = _AT_ONCE,
+) -> JoinOperator:
+    """Return an operator for a plan over ``streams``, numbered in the order of declaration."""
+    windows = JoinWindows(plan, streams)
+    buffer = ResultBuffer(tools.workspace, len(plan.sources))
+    return JoinOperator(make_tactic(windows, buffer, options), tools.evaluator, tables)
 
 
 def tactic_name(plan: JoinPlan, options: TacticOptions) -> str:
@@ -58,7 +84,7 @@ def _tree(windows: JoinWindows, buffer: ResultBuffer, _: TacticOptions) -> JoinT
 
 def _shared(windows: JoinWindows, buffer: ResultBuffer, options: TacticOptions) -> JoinTactic:
     assert options.schedule is not None, "a shared join is scheduled"
-    eager = make_tactic(windows, buffer, TacticOptions())
+    eager = make_tactic(windows, buffer, _AT_ONCE)
     return SharedTactic(windows, buffer, eager, options.schedule)
 
 
@@ -71,9 +97,9 @@ def _budgeted(windows: JoinWindows, buffer: ResultBuffer, options: TacticOptions
 
 Factory = Callable[[JoinWindows, ResultBuffer, TacticOptions], JoinTactic]
 TACTICS: Mapping[str, Factory] = {
-    "eager": _plain(EagerTactic),
-    "equi_join": _plain(EquiJoinTactic),
-    "naive": _plain(NaiveTactic),
+    "eager": _plain(JoinTactic),
+    "equi_join": _plain(partial(JoinTactic, is_pair=True)),
+    "naive": _plain(JoinTactic),
     "lazy": _plain(LazyTactic),
     "general_lazy": _plain(LazyTactic),
     "tree": _tree,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from muntin.kernels import scheduler_state as at
 from muntin.kernels.result_order import sort_matches
 from muntin.kernels.shared_join import results_of_level
-from muntin.operators.join.matches import Matches
+from muntin.operators.join.matches import Inside, Matches
 
 Integers = npt.NDArray[np.int64]
 
@@ -39,11 +39,7 @@ class ReleasedMatches:
         out = np.concatenate([piece.out[: piece.count] for piece in pieces])
         return replace(pieces[0], out=out, count=len(out))
 
-    def of_level(
-        self,
-        level: int,
-        inside: Callable[[Matches], Matches] | None = None,  # noqa: ARG002
-    ) -> Matches:
+    def of_level(self, level: int, inside: Inside = None) -> Matches:  # noqa: ARG002
         """Return the matches of a level; the join has compared them with its windows already."""
         places = self.places(level)
         rows = 2 + self.sources

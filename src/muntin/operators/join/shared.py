@@ -23,12 +23,13 @@ from muntin.kernels import scheduler_state as at
 from muntin.kernels.arrays import LevelArrays, Output
 from muntin.kernels.jit import prepare_part
 from muntin.kernels.shared_join import find_resumes, run_schedule
+from muntin.operators.join.driver import JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.events import Events
+from muntin.operators.join.matches import Matches
 from muntin.operators.join.released import ReleasedMatches
-from muntin.operators.join.result_buffer import ResultBuffer
 from muntin.operators.join.schedule import Schedule, TurnPace, obstacle
-from muntin.operators.join.tactic import JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.windows import JoinWindows
+from muntin.operators.workspace import ResultBuffer
 from muntin.schedule.work_queue import WorkQueue
 
 Integers = npt.NDArray[np.int64]
@@ -85,9 +86,9 @@ class SharedTactic(JoinTactic):
 
     # -- all at once -------------------------------------------------------------------------------
 
-    def pieces(self, events: Events, now: int) -> Iterator[KernelRun]:
-        """Yield the runs of the eager tactic, the fastest way where nobody waits."""
-        return self._eager.pieces(events, now)
+    def join(self, events: Events, now: int) -> Iterator[Matches]:
+        """Yield the matches of the eager tactic, the fastest way where nobody waits."""
+        return self._eager.join(events, now)
 
     # -- in turns ----------------------------------------------------------------------------------
 
@@ -138,7 +139,7 @@ class SharedTactic(JoinTactic):
         assert self._events is not None, "there is work"
         self._most = most
         self.work_queue.state[at.FOUND] = 0
-        count = KernelRun(self, self._events, 0, len(self._events), self.windows.now).resume()
+        count = self.resume(KernelRun(self._events, 0, len(self._events), self.windows.now))
         self.windows.state.counters[layout.N_RESULTS] += count
         if not count:
             return None
@@ -200,10 +201,6 @@ class SharedTactic(JoinTactic):
 
     # -- size --------------------------------------------------------------------------------------
 
-    def nbytes(self) -> int:
-        """Return the bytes of state beyond the windows."""
-        return self.work_queue.nbytes()
-
     def stats(self) -> TacticStats:
-        """Return the state it holds besides the windows."""
-        return TacticStats(work_queue=self.work_queue.stats())
+        """Return the state it holds beyond the windows."""
+        return TacticStats(self.work_queue.nbytes(), work_queue=self.work_queue.stats())

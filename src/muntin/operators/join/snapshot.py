@@ -8,12 +8,12 @@ import numpy as np
 
 from muntin.kernels import layout
 from muntin.kernels.nway_join import join_snapshot
-from muntin.operators.join.events import Events
+from muntin.operators.join.driver import JoinOperator, JoinTactic, KernelRun
+from muntin.operators.join.events import NO_EVENTS
 from muntin.operators.join.matches import Matches
 from muntin.operators.join.program import make_program
-from muntin.operators.join.result_buffer import ResultBuffer
-from muntin.operators.join.tactic import JoinTactic, KernelRun
 from muntin.operators.join.windows import JoinWindows
+from muntin.operators.workspace import ResultBuffer
 
 
 class SnapshotTactic(JoinTactic):
@@ -25,13 +25,8 @@ class SnapshotTactic(JoinTactic):
         self._origin, steps = plan.snapshot
         orders = [steps if source == self._origin else () for source in range(len(plan.sources))]
         self._program = make_program(plan, orders, windows.state.first_index)
+        self._limits = windows.limits()
         self._uncounted = np.zeros(layout.COUNTERS, np.int64)
-
-    def pieces(self, events: Events, now: int) -> Iterator[KernelRun]:
-        """Yield one run over all rows of the origin's store."""
-        store = self.windows.state.stores[self._origin]
-        self._limits = self.windows.limits()
-        yield KernelRun(self, events, int(store[layout.TAIL]), int(store[layout.NEXT]), now)
 
     def call(self, run: KernelRun) -> None:
         """Join the next rows of the origin."""
@@ -51,3 +46,14 @@ class SnapshotTactic(JoinTactic):
         """Return the matches of the last call, in no particular order."""
         out = self.buffer.out[:, : run.count]
         return Matches(out[1], None, out[2:], 0.0)
+
+    def answer(self) -> Iterator[Matches]:
+        """Yield the combinations of all rows of the origin's store."""
+        store = self.windows.state.stores[self._origin]
+        first, stop = int(store[layout.TAIL]), int(store[layout.NEXT])
+        return self.finish(KernelRun(NO_EVENTS, first, stop, self.windows.now))
+
+
+def answer_of(join: JoinOperator) -> Iterator[Matches]:
+    """Yield all combinations of rows inside their windows now, in no particular order."""
+    return SnapshotTactic(join.windows, join.tactic.buffer).answer()

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from muntin.kernels import layout
 from muntin.kernels.arrays import Program
 from muntin.kernels.tree_join import join_tree
+from muntin.operators.join.driver import JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.events import Events
 from muntin.operators.join.program import OPERATORS
-from muntin.operators.join.result_buffer import ResultBuffer
-from muntin.operators.join.tactic import JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.windows import JoinWindows
+from muntin.operators.workspace import ResultBuffer
 from muntin.plan.join import TreePlan, TreeStep
 from muntin.state.join_state import JoinState
 from muntin.state.partial_matches import NodeSpec, PartialMatches
@@ -93,18 +93,16 @@ class TreeTactic(JoinTactic):
         else:
             super().make_room(run)
 
-    def insert(self, events: Events) -> None:
-        """Store rows that came before the join did, and the partial matches that they make."""
-        KernelRun(self, events, 0, len(events), self.windows.now, silent=True).finish_silently()
+    def insert(self, events: Events, *, repeated: bool = False) -> None:  # noqa: ARG002
+        """Store rows whose matches are not needed, and the partial matches that they make."""
+        for _ in self.finish(KernelRun(events, 0, len(events), self.windows.now, silent=True)):
+            raise AssertionError("a silent run makes no matches")
 
     def fit(self, limits: Integers) -> None:
         """Return unused memory."""
         self.tree.partial_matches.fit(limits)
 
-    def nbytes(self) -> int:
-        """Return the bytes of state beyond the windows."""
-        return self.tree.partial_matches.nbytes()
-
     def stats(self) -> TacticStats:
-        """Return the state it holds besides the windows."""
-        return TacticStats(partial_matches=self.tree.partial_matches.rows())
+        """Return the state it holds beyond the windows."""
+        kept = self.tree.partial_matches
+        return TacticStats(kept.nbytes(), kept.rows())

@@ -7,44 +7,28 @@ skip by comparing coordinates with limits. State: one ring per source
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import layout
 from muntin.kernels.nway_join import expire_all
 from muntin.model.clock import BEFORE_ALL
-from muntin.model.settings import Algorithm
-from muntin.model.window import PartitionedWindow
-from muntin.operators.code_reader import CodeReader
-from muntin.operators.join.events import EventMaker, Events, NewRows
+from muntin.operators.join.events import Events
 from muntin.operators.join.expiry import ExpiryPolicy
 from muntin.operators.join.meter import Meter
 from muntin.operators.join.program import make_program, store_specs
-from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
-from muntin.state.batch import Batch
 from muntin.state.join_state import JoinState
 
 Integers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Tools:
-    """What the operators of an engine share."""
-
-    evaluator: Evaluator
-    workspace: Workspace
-
-
 class JoinWindows:
     """The stores and the frontier of one join over ``streams``, in order of declaration."""
 
-    def __init__(self, plan: JoinPlan, streams: Sequence[str], evaluator: Evaluator) -> None:
+    def __init__(self, plan: JoinPlan, streams: Sequence[str]) -> None:
         self.plan = plan
         self.state = JoinState(
             store_specs(plan, {name: number for number, name in enumerate(streams)}),
@@ -56,23 +40,6 @@ class JoinWindows:
         """How many rows of each stream have come."""
         self.expiry = ExpiryPolicy(plan)
         self.meter = Meter(self.state, plan.equal)
-        readers = [
-            CodeReader(
-                number,
-                planned,
-                source.window.columns if isinstance(source.window, PartitionedWindow) else (),
-                evaluator,
-            )
-            for number, (planned, source) in enumerate(
-                zip(plan.sources, plan.query.sources, strict=True)
-            )
-        ]
-        self.maker = EventMaker(
-            self.state,
-            readers,
-            counting=plan.algorithm is not Algorithm.EAGER,
-            retracting=plan.retracting,
-        )
 
     def reorder(self, plan: JoinPlan) -> None:
         """Follow the join orders of another plan that stores the same."""
@@ -80,51 +47,12 @@ class JoinWindows:
         self.plan = plan
         self.program = make_program(plan, plan.orders, self.state.first_index)
 
-    # -- input -------------------------------------------------------------------------------------
-
-    def read(self, news: Sequence[NewRows]) -> Events:
-        """Return new rows, given per stream, as events in total order."""
-        events = self.maker.make(news)
-        # Stores keep only the low halves of positions, relative to the newest one.
-        for source, spec in enumerate(self.state.specs):
-            if spec.stream >= 0 and len(news[spec.stream].batch):
-                before = int(news[spec.stream].positions[0]) - 1
-                self.state.stores[source, layout.LAST] = max(
-                    before, int(self.state.stores[source, layout.LAST])
-                )
-        return events
-
-    def table_events(self, tables: Mapping[str, pa.Table]) -> list[Events]:
-        """Return the rows of the stored tables that the join reads, as events per table."""
-        return [
-            self._events_of(number, tables[source.relation])
-            for number, source in enumerate(self.plan.query.sources)
-            if source.stored
-        ]
-
-    def _events_of(self, source: int, table: pa.Table) -> Events:
-        positions = np.arange(len(table), dtype=np.int64)
-        rows, _ = self.maker.format(
-            source, NewRows(positions, Batch(table, positions, np.zeros(len(table))), 0)
-        )
-        width = self.state.width(source)
-        count = len(rows) // width
-        return Events(
-            np.full(count, source, np.int32),
-            np.arange(count, dtype=np.int64) * width,
-            np.zeros(count, np.int64),
-            np.full(count, -1, np.int64),
-            np.zeros((1, 1), np.int64),
-            rows,
-            0.0,
-        )
-
     # -- time --------------------------------------------------------------------------------------
 
-    def move_to(self, news: Sequence[NewRows], now: int) -> None:
-        """Move the frontier to ``now``, after these rows."""
+    def move_to(self, seen: Sequence[int], now: int) -> None:
+        """Move the frontier to ``now``, after so many rows of each stream."""
         self.now = max(self.now, now)
-        self.seen[:] = [new.before + len(new.batch) for new in news]
+        self.seen[:] = seen
         self.meter.start(self.now)
 
     def limits(self) -> Integers:
@@ -186,7 +114,3 @@ class JoinWindows:
         """Return the number of rows inside the window of each source."""
         limits = self.limits().tolist()
         return [self.state.inside(source, limit) for source, limit in enumerate(limits)]
-
-    def nbytes(self) -> int:
-        """Return the bytes of state, without the rows themselves."""
-        return self.state.nbytes() + self.maker.nbytes()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from muntin.model.clock import SECOND
 from muntin.model.statistics import JoinStatistics, SourceStatistics, StreamStatistics
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.query import Query
@@ -17,7 +18,6 @@ from muntin.planner.index_settings import given_buckets, indexed_sources
 from muntin.planner.join_graph import JoinGraph
 from muntin.planner.predicates import SortedPredicates
 
-SECOND = 1_000_000
 _UNKNOWN_TABLE = 1_000.0
 """Rows of a stored table, as far as a plan can know before there is data."""
 

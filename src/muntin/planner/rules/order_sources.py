@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from muntin.model.clock import SECOND
 from muntin.model.settings import Algorithm
 from muntin.planner.draft import JoinDraft
 from muntin.planner.join_graph import JoinGraph
+from muntin.planner.lazy_orders import WindowStatistics, local_orders
 from muntin.planner.orders import Order, OrderSources, choose_orders
-from muntin.planner.paper_costs.multi_join import WindowStatistics
-from muntin.planner.paper_costs.order_search import local_orders
-from muntin.planner.rules.estimate_join import SECOND
 
 
 def order_sources(draft: JoinDraft) -> JoinDraft:
@@ -52,4 +51,4 @@ def _general_lazy_orders(graph: JoinGraph, interval: int | None) -> tuple[Order,
         )
         for node in sorted(common)
     ]
-    return local_orders(windows, interval / SECOND).orders
+    return local_orders(windows, interval / SECOND)

@@ -19,21 +19,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.codec import decode
+from muntin.spark.driver.batch_outputs import BatchOutputs
 from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.control_queue import ControlQueue
 from muntin.spark.driver.load_controller import LoadController
-from muntin.spark.driver.output_writer import BatchOutputs, OutputWriter
+from muntin.spark.driver.output_writer import OutputWriter
 from muntin.spark.driver.query_changes import PendingChange, settled
 from muntin.spark.driver.query_reports import QueryReports
 from muntin.spark.driver.registry import SparkRegistry
 from muntin.spark.driver.run_state import RunState
 from muntin.spark.driver.shutdown import BatchInterrupted
-from muntin.spark.driver.streaming_query import BATCH
 from muntin.spark.driver.subscriptions import Subscriptions
 from muntin.spark.exchange.carried_rows import remove_carried, remove_unclaimed
 from muntin.spark.exchange.controls import Controls
@@ -41,7 +42,7 @@ from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.partition_metrics import STATS
 from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import Address
-from muntin.spark.partition.task import OUTPUT, STATE, PartitionTask
+from muntin.spark.partition.task import ORDER, STATE, BatchOrder, PartitionStage
 
 _JOB = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 """The local properties of Spark that name a job."""
@@ -77,7 +78,7 @@ class BatchLoop:
         self._changes = changes
         self._subscriptions = subscriptions
         self._reports = reports
-        self._driver: Address | None = None
+        self._stage: PartitionStage
         self._report: Callable[[float], None] = lambda _: None
         self._repeated = -1
         """The micro-batch of Spark that was begun before this start."""
@@ -86,20 +87,23 @@ class BatchLoop:
 
     def begin(
         self, deployment: Deployment, driver: Address, report: Callable[[float], None]
-    ) -> None:
-        """Prepare for the first batch of a run.
+    ) -> PartitionStage:
+        """Prepare for the first batch of a run; return the stage that its batches run.
 
         ``driver`` takes results for subscribers; ``report`` is called after a batch without rows,
         of which Spark reports nothing, with the seconds it took.
         """
-        self._driver, self._report = driver, report
+        checkpoint, run = self._checkpoint, self._state.run
+        self._stage = PartitionStage(checkpoint.tasks, checkpoint.storage, run, driver)
+        self._report = report
         self._repeated = self._checkpoint.logs.last_planned()
         self._checkpoint.manifests.sweep()
         self._controls.load()
         self._writer.begin(deployment, self._next())
         self._writer.metrics.due = BEFORE_ALL
         self._writer.spool.clear()
-        remove_unclaimed(deployment, self._checkpoint.tasks.carried)
+        remove_unclaimed(deployment, self._checkpoint.shared.below("carried"))
+        return self._stage
 
     def _next(self) -> int:
         """Return the number of the next batch."""
@@ -107,18 +111,16 @@ class BatchLoop:
 
     # -- the two kinds of batches ----------------------------------------------------------------
 
-    def write(self, packed: DataFrame, spark: int) -> None:
+    def write(self, outputs: DataFrame, spark: int) -> None:
         """Run the batch of a micro-batch of Spark, unless it is complete."""
         with self._lock:
             if spark <= self._checkpoint.manifests.state.spark:
                 return
             try:
-                self._finish_interrupted(packed.sparkSession)
+                self._finish_interrupted(outputs.sparkSession)
                 repeated = spark <= self._repeated
                 controls = self._controls.plan(self._next(), has_rows=True, repeated=repeated)
-                partitions = self._state.current().partitions
-                parts = packed.repartitionById(partitions, "partition")
-                self._run(parts, controls, spark)
+                self._run(outputs, controls, spark)
             except Exception:
                 if self._state.stopping:
                     raise BatchInterrupted from None
@@ -148,23 +150,29 @@ class BatchLoop:
         partitions = self._state.current().partitions
         nothing = session.range(0, partitions, 1, partitions).where("id < 0")
         context = session.sparkContext
-        before: dict[str, Any] = {name: context.getLocalProperty(name) for name in (*_JOB, BATCH)}
+        names = (*_JOB, ORDER)
+        before: dict[str, Any] = {name: context.getLocalProperty(name) for name in names}
         context.setJobGroup(control_jobs(self._state.run), "", interruptOnCancel=False)
         try:
-            self._run(nothing, controls, None)
+            self._run(self._stage.over(nothing), controls, None)
         finally:  # the thread may be the user's
             for name, value in before.items():
                 context.setLocalProperty(name, value)
 
     # -- one batch -------------------------------------------------------------------------------
 
-    def _run(self, parts: DataFrame, controls: Controls, spark: int | None) -> None:
-        """Run the partitions over their parts of the rows, and complete the batch."""
+    def _run(self, outputs: DataFrame, controls: Controls, spark: int | None) -> None:
+        """Run the partitions, and complete the batch."""
         began = time.monotonic()
         batch = self._next()
-        self._name_jobs(parts.sparkSession, batch)
-        outputs = parts.mapInArrow(self._task(batch, controls).__call__, OUTPUT)
-        found = self._writer.collect(outputs)
+        context = outputs.sparkSession.sparkContext
+        self._name_jobs(context, batch)
+        queries = list(self._registry.queries.values())
+        results = self._writer.plan(batch, queries, self._subscriptions.names())
+        state = self._checkpoint.manifests.state
+        BatchOrder(batch, state.version, state.token, controls, results).give(context)
+        found = self._writer.run(outputs, batch)
+        self._checkpoint.lease.check_renewed()
         self._writer.write(found, batch, self._registry.queries, self._registry.streams())
         for name in self._writer.suspended:
             # Partitions in which it still runs must not push results.
@@ -186,26 +194,12 @@ class BatchLoop:
         self._changes.settle(settled_changes)
         self._writer.spool.clear()
         done = self._checkpoint.manifests.state.version
-        remove_carried(self._state.current(), done, self._checkpoint.tasks.carried)
+        remove_carried(self._state.current(), done, self._checkpoint.shared.below("carried"))
         if spark is None:
             self._report(time.monotonic() - began)
 
-    def _task(self, batch: int, controls: Controls) -> PartitionTask:
-        assert self._driver is not None, "it has begun"
-        return PartitionTask(
-            self._checkpoint.tasks,
-            self._checkpoint.storage,
-            self._state.run,
-            self._driver,
-            batch,
-            self._checkpoint.manifests.state.version,
-            controls,
-        )
-
-    def _name_jobs(self, session: SparkSession, batch: int) -> None:
-        """Tell packing tasks the number of the batch, and users of Spark's pages the queries."""
-        context = session.sparkContext
-        context.setLocalProperty(BATCH, str(batch))
+    def _name_jobs(self, context: SparkContext, batch: int) -> None:
+        """Show the queries on Spark's pages."""
         names = ", ".join(
             registered.query.name for registered in list(self._registry.queries.values())
         )

@@ -1,103 +1,81 @@
-"""The checkpoint folder of an engine: Spark's files, and beside them the deployment and our output.
+"""The checkpoint of an engine: Spark's files, and beside them the deployment and our output.
 
-Invariant: one engine at a time. A file lock guards the folder until the process ends, however it
-ends. The deployment is replaced atomically, before Spark commits the batch that brought the change,
-so a restart finds either all of a change or none of it.
+Invariant: one engine at a time (:mod:`muntin.spark.driver.lease`). The deployment is replaced
+before Spark commits the batch that brought the change, so a restart finds either all of a change or
+none of it.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import os
-import shutil
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 from muntin.model.catalog import Stream
-from muntin.runtime.frames import CheckpointError, write_file, writing
+from muntin.runtime.frames import CheckpointError
+from muntin.spark.driver.lease import Lease
 from muntin.spark.driver.resume_plan import ResumePlan, plan_resume
 from muntin.spark.driver.spark_logs import SparkLogs
 from muntin.spark.exchange.deployment import Deployment
-from muntin.spark.exchange.deployment_file import DeploymentFile, encode_deployment, read_stored
+from muntin.spark.exchange.deployment_file import (
+    PROGRAM,
+    DeploymentFile,
+    encode_deployment,
+    read_stored,
+)
 from muntin.spark.partition.manifests import CommittedState, ManifestLog
-from muntin.spark.storage import LocalStorage
+from muntin.spark.replacement import NOTHING, Replacement
+from muntin.spark.storage import LocalStorage, Storage
+from muntin.spark.storage.fence import FencedStorage, VersionedStorage
 
 __all__ = ["Checkpoint", "CheckpointError"]
 
+_BATCH = re.compile(r"[^/]+/batch-\d+\.parquet")
+
 
 class Checkpoint:
-    """A checkpoint folder on a file system that this process can write to.
+    """A checkpoint in a folder or a storage.
 
-    ``held`` is an object that must live as long, for example the guard of a temporary folder.
+    ``storage`` has everything that is ours; tasks use it. The driver uses ``files`` for what it
+    replaces and ``shared`` for files that have names of their own. ``held`` is an object that must
+    live as long, for example the guard of a temporary folder.
     """
 
-    def __init__(self, folder: Path, held: object = None) -> None:
-        self.folder = folder
-        self.ours = folder / "muntin"
-        self.deployment_file = self.ours / "program"
-        self.logs = SparkLogs(self.spark)
-        self.storage = LocalStorage(self.ours)
-        self.manifests = ManifestLog(self.storage)
+    def __init__(self, root: Storage | Path, held: object = None) -> None:
+        root = LocalStorage(root) if isinstance(root, Path) else root
+        self.name = root.place.url
+        self.spark = root.below("spark").place.url
+        """The folder that Spark calls its checkpoint."""
+        self.logs = SparkLogs(root.below("spark"))
+        self.storage = root.below("muntin")
+        self.lease = Lease(self.storage, self.name)
+        self.files = VersionedStorage(self.storage, self.lease)
+        self.shared = FencedStorage(self.storage, self.lease)
+        self.manifests = ManifestLog(self.storage, self.lease)
         self._held = held
-        self._lock: IO[str] | None = None
+        self._retired = ""
 
     @property
     def tasks(self) -> DeploymentFile:
         """The deployment as tasks find it."""
-        return DeploymentFile(str(self.deployment_file))
-
-    @property
-    def spark(self) -> Path:
-        """The folder that Spark calls its checkpoint."""
-        return self.folder / "spark"
+        return DeploymentFile(self.storage, self.lease.token)
 
     def acquire(self) -> None:
-        """Lock the folder until :meth:`release`, or until this process ends, however it ends.
+        """Claim the checkpoint until :meth:`release`, or until this process ends, however it ends.
 
         Raises
         ------
         CheckpointError
-            When another engine has locked it, in this process or another, or when the folder cannot
-            be written to.
+            When another engine has it, in this process or another, or when it cannot be written to.
         """
-        if self._lock is not None:
-            return
-        path = self.ours / "lock"
-        with writing(self.folder):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = path.open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            with lock:
-                lock.seek(0)
-                holder = lock.read().strip()
-            if error.errno in {errno.EACCES, errno.EAGAIN}:
-                raise CheckpointError(
-                    f"{self.folder} is in use by another engine ({holder or 'unknown'})",
-                    hint="Stop that one first, or give each engine a separate checkpoint",
-                ) from error
-            raise CheckpointError(
-                f"{path} cannot be locked: {error.strerror}",
-                hint="Put the checkpoint on a file system that supports locks",
-            ) from error
-        self._lock = lock
-        with writing(self.folder):
-            lock.truncate(0)
-            lock.write(f"process {os.getpid()} on {os.uname().nodename}\n")
-            lock.flush()
-            for part in path.parent.rglob("*.part"):  # of a process killed while it wrote
-                part.unlink(missing_ok=True)
+        self.lease.acquire()
+        self.shared.sweep()
 
     def release(self) -> None:
-        """Unlock the folder."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        """Let other engines have it."""
+        self.lease.release()
 
     def last_batch(self) -> int:
         """Return the last batch that is complete, or -1."""
@@ -111,8 +89,7 @@ class Checkpoint:
         self,
         declared: Deployment,
         restarted: frozenset[str] = frozenset(),
-        *,
-        may_replace: bool = False,
+        replacement: Replacement = NOTHING,
     ) -> ResumePlan:
         """Return the run and the deployment to resume with, and the queries to drop and add.
 
@@ -122,25 +99,26 @@ class Checkpoint:
             The deployment as it is declared now.
         restarted : frozenset of str
             Queries that start again although the checkpoint may have them.
-        may_replace : bool
-            Whether output that is in the way may be deleted.
+        replacement : Replacement
+            The queries to replace.
 
         Raises
         ------
         CheckpointError
             When the checkpoint belongs to other declarations, or cannot be read.
         """
-        stored = read_stored(self.deployment_file)
+        stored = read_stored(self.files)
         state = self.manifests.load()
+        self.lease.begin(state.batch)
         # Batches without rows may have come before the first one of Spark.
         begun = self.begun() or (state.batch >= 0 and state.spark < 0)
         if stored is None or not begun:
             if self.logs.last_complete() >= 0:
                 raise CheckpointError(
-                    f"{self.folder} holds Spark's files but no deployment",
+                    f"{self.name} holds Spark's files but no deployment",
                     hint="Use an empty folder, or restore it",
                 )
-            self._clear_output(may_replace=may_replace)
+            self._clear_output(replacement)
             run = uuid.uuid4().hex
             self.write(run, declared)
             return ResumePlan(run, declared)
@@ -156,11 +134,9 @@ class Checkpoint:
             max_advance=declared.max_advance,
             partitions=declared.partitions,
         )
-        return plan_resume(
-            replace(stored, deployment=deployment), declared, restarted, may_replace=may_replace
-        )
+        return plan_resume(replace(stored, deployment=deployment), declared, restarted, replacement)
 
-    def _clear_output(self, *, may_replace: bool) -> None:
+    def _clear_output(self, replacement: Replacement) -> None:
         """Remove the output of an earlier run whose Spark files are gone: batches start at 0 again.
 
         Raises
@@ -169,34 +145,38 @@ class Checkpoint:
             When it contains results or late rows, unless they may be deleted.
         """
         batches = [
-            path
-            for kind in ("results", "late")
-            for path in (self.ours / kind).glob("*/batch-0*.parquet")
+            (files, name)
+            for files in (self.shared.below("results"), self.files.below("late"))
+            for name in files.tree()
+            if _BATCH.fullmatch(name)
         ]
-        if batches and not may_replace:
+        if batches and not replacement.everything:
             raise CheckpointError(
-                f"{self.ours} holds results of a run whose Spark files are gone",
-                hint="Restore the folder from a copy, use an empty one, or delete them with "
-                "replace=True or muntin run --replace",
+                f"{self.storage.place.url} holds results of a run whose Spark files are gone",
+                hint="Restore the folder from a copy, use an empty one, or delete them: "
+                + replacement.remedy_for_all(),
             )
-        for path in batches:
-            path.unlink(missing_ok=True)
-        for name in ("global", "carried", "spool"):
-            shutil.rmtree(self.ours / name, ignore_errors=True)
+        for files, name in batches:
+            files.delete([name])
+        for folder in ("global", "carried", "spool"):
+            self.shared.delete_tree(folder)
         self.manifests.clear()
-        self.storage.delete(["planned"])
+        self.lease.begin(-1)
+        self.files.delete(["planned"])
 
     def write(self, run: str, deployment: Deployment) -> None:
         """Replace the deployment; tasks of batches that are planned from now on read it."""
-        with writing(self.folder):
-            write_file(self.deployment_file, encode_deployment(run, deployment))
+        self.files.put(PROGRAM, encode_deployment(run, deployment))
+        if self._retired != self.lease.token:
+            self.files.retire()
+            self._retired = self.lease.token
 
     def _check_state(self, state: CommittedState) -> None:
         """Raise if Spark is ahead of the state after the last complete batch."""
         done = self.logs.last_complete()
         if state.spark < done:
             raise CheckpointError(
-                f"{self.folder} has lost the state after Spark's batch {done}, which is complete",
+                f"{self.name} has lost the state after Spark's batch {done}, which is complete",
                 hint="Restore the entire folder from a copy, or begin a new checkpoint",
             )
 
@@ -204,12 +184,12 @@ class Checkpoint:
         difference = _stream_difference(before.streams, declared.streams)
         if difference:
             raise CheckpointError(
-                f"{self.folder} belongs to another deployment: {difference}",
+                f"{self.name} belongs to another deployment: {difference}",
                 hint="Declare the same streams, or begin a new checkpoint",
             )
         if dict(before.tables) != dict(declared.tables):
             raise CheckpointError(
-                f"{self.folder} was made with other stored tables",
+                f"{self.name} was made with other stored tables",
                 hint="Stored tables must stay as they are; begin a new checkpoint",
             )
 

@@ -50,9 +50,10 @@ class EngineParts:
     ) -> EngineParts:
         """Return the parts of a new engine; ``interval`` is the trigger in seconds."""
         state, subscriptions = RunState(), Subscriptions()
-        controls = ControlQueue(checkpoint.storage)
+        controls = ControlQueue(checkpoint.files)
         registry = SparkRegistry(declared, sinks)
-        writer = OutputWriter(checkpoint.ours, Spool(checkpoint.tasks.spool))
+        spool = Spool(checkpoint.shared.below("spool"))
+        writer = OutputWriter(checkpoint.files, spool, subscriptions.take)
         load = LoadController(partitions, interval, partial(controls.send, urgent=False))
         changes = ChangeQueue(state, controls, _CHANGE + 2 * interval, writer.is_calling_sink)
         reports = QueryReports(state, registry, writer, load, subscriptions)

@@ -2,7 +2,7 @@
 
 Exactly once: Spark owns the progress of the run. A batch that is interrupted, by a stop or a crash,
 is not committed and runs again at the next start. Two engines must therefore never write at the
-same time: the lock on the checkpoint is taken before the first side effect of a start and is
+same time: the lease of the checkpoint is taken before the first side effect of a start and is
 released only when the streaming query has really ended. A sink that does not return keeps it.
 """
 
@@ -28,6 +28,8 @@ from muntin.spark.driver.change_queue import POLL
 from muntin.spark.driver.control_batches import ControlBatches
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.listener import PATIENCE, ObservedRun, OnProgress, RunListener
+from muntin.spark.driver.listener_calls import ListenerCalls
+from muntin.spark.driver.query_events import QueryEvents
 from muntin.spark.driver.resume import resume
 from muntin.spark.driver.run_failures import RunFailures
 from muntin.spark.driver.shutdown import after_query, end_query, end_state_servers, wait_for
@@ -54,15 +56,12 @@ class RunConfig:
         Microseconds by which heartbeats lag behind the clock; None sends none.
     on_progress : callable, optional
         The user's function that is called after every batch.
-    may_replace : bool
-        Whether output that is in the way may be deleted.
     """
 
     partitions: int
     interval: int
     delay: int | None
     on_progress: OnProgress | None
-    may_replace: bool
 
 
 class EngineRun:
@@ -78,6 +77,7 @@ class EngineRun:
         self._failures = RunFailures(parts.writer, parts.checkpoint)
         self._controls = ControlBatches(spark, parts, self._failures)
         self._listener: RunListener | None = None
+        self._calls = ListenerCalls(spark)
         self._receiver: PushReceiver | None = None
         self.stuck: threading.Thread | None = None
         """Waits for a streaming query that did not stop in time, then releases the checkpoint."""
@@ -96,6 +96,7 @@ class EngineRun:
             self._prepare(live=live)
             registry = self._parts.registry
             declared = registry.deployment(self._options.partitions)
+            self.state.replacement.check(query.name for query in declared.queries)
             sources = registry.sources(self._spark)
             check_repeatable(sources, begun=self._checkpoint.begun(), live=live)
             self._checkpoint.acquire()
@@ -134,16 +135,16 @@ class EngineRun:
         self, declared: Deployment, sources: Mapping[str, SparkSource], *, live: bool
     ) -> None:
         parts, state = self._parts, self.state
-        state.run, state.deployment = resume(parts, declared, may_replace=self._options.may_replace)
+        state.run, state.deployment = resume(parts, declared)
         self._checkpoint.logs.check_inputs()
-        parts.batches.begin(state.deployment, self._open_reception(), self._controls.report)
+        stage = parts.batches.begin(state.deployment, self._open_reception(), self._controls.report)
         parts.registry.sinks.forget_others(
             registered.sink for registered in parts.registry.queries.values()
         )
         writer = (
-            build(state.deployment, self._checkpoint.tasks, sources)
+            build(state.deployment, stage, sources)
             .writeStream.outputMode("append")
-            .option("checkpointLocation", str(self._checkpoint.spark))
+            .option("checkpointLocation", self._checkpoint.spark)
             .foreachBatch(self._write)
         )
         writer = (
@@ -154,9 +155,9 @@ class EngineRun:
         state.streaming = self._listened(writer, live=live)
         state.live = live
 
-    def _write(self, packed: DataFrame, batch: int) -> None:
+    def _write(self, outputs: DataFrame, batch: int) -> None:
         """Run a batch; Spark's reference to this method keeps the run alive."""
-        self._parts.batches.write(packed, batch)
+        self._parts.batches.write(outputs, batch)
 
     def _open_reception(self) -> Address:
         """Listen for pushed results; return the address at which partitions find this process."""
@@ -164,7 +165,7 @@ class EngineRun:
         subscriptions = self._parts.subscriptions
         receiver = self._receiver = PushReceiver(*driver_host(self._spark), subscriptions.take)
         weakref.finalize(self, receiver.close)
-        subscriptions.begin(self._checkpoint.tasks.subscribed)
+        subscriptions.begin(self._checkpoint.tasks)
         return receiver.address
 
     def _close_reception(self) -> None:
@@ -178,17 +179,19 @@ class EngineRun:
         registered = self._parts.registry.queries.values()
         queries = ", ".join(query.query.name for query in registered) or "none"
         partitions = self._options.partitions
+        first = self._checkpoint.last_batch() + 1
         about = (
             f"queries {queries}; {partitions} {'partition' if partitions == 1 else 'partitions'}; "
-            f"checkpoint {self._checkpoint.folder}, "
-            f"from batch {self._checkpoint.last_batch() + 1}"
+            f"checkpoint {self._checkpoint.name}, from batch {first}"
         )
         name = f"muntin-{uuid.uuid4().hex[:12]}"
+        controls, failures = self._controls, self._failures
         run = ObservedRun(
             name,
             about,
             self._parts.reports.counts_after,
-            self._failures.reason,
+            lambda text: controls.failure or (failures.fact(text) if text else None),
+            QueryEvents(first, self._parts.reports.counts, self._calls.put),
             lambda: not live or self.state.stopping,
         )
         self._listener = RunListener(self._spark, run, self._options.on_progress)
@@ -223,6 +226,7 @@ class EngineRun:
             if not (done and more):
                 self.release()
             self._parts.subscriptions.drain(PATIENCE)
+            self._calls.drain(PATIENCE)
 
     def catch_up(self, timeout: float | None) -> None:
         """Wait until a trigger of the running query has found no new input."""
@@ -278,6 +282,7 @@ class EngineRun:
         finally:
             self.lock.release()
         self._parts.subscriptions.drain(PATIENCE)
+        self._calls.drain(PATIENCE)
 
     def _halt(self, seconds: float) -> bool:
         """End the streaming query, if one runs; return whether it ended within ``seconds``."""

@@ -8,9 +8,7 @@ remaining operators. The state of those can be rebuilt from the rows that were t
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -27,10 +25,11 @@ from muntin.plan.query import Emit, Query
 from muntin.runtime.pipeline_output import PipelineOutput
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.global_stage_log import StageLog
-from muntin.spark.driver.merge_results import merged
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
+from muntin.spark.exchange.merge_results import merged
 from muntin.spark.exchange.messages import from_blob
 from muntin.spark.partition.partition import CLOCK, RESULTS
+from muntin.spark.storage import Storage
 
 OutputsOf: TypeAlias = Callable[[str, str], Sequence[pa.Table]]
 FEW = 20_000
@@ -83,7 +82,7 @@ class GlobalStage:
     """The global stage of one query; ``rows`` is the number of rows it has of all parts."""
 
     def __init__(
-        self, placed: PlacedQuery, tables: Mapping[str, pa.Table], folder: Path, duck: Duck
+        self, placed: PlacedQuery, tables: Mapping[str, pa.Table], storage: Storage, duck: Duck
     ) -> None:
         assert placed.distribution.last is not None, "made for queries that have one"
         prepare_part("pipelines")
@@ -91,7 +90,7 @@ class GlobalStage:
         self._parts = placed.parts
         self._tables = tables
         self._duck = duck
-        self._log = StageLog(folder)
+        self._log = StageLog(storage)
         self._operators: _Operators | None = None
         self._version = -1
         self._whole: int | None = None
@@ -110,34 +109,12 @@ class GlobalStage:
         # If this fails, it has to be rebuilt.
         operators, self._operators = self._operators, None
         assert operators is not None, "it was loaded"
-        tables = [
-            pa.concat_tables([part.output_schema.empty_table(), *found.get(part.name, ())])
-            for part in self._parts
-        ]
+        tables = [_changes_of(part, found) for part in self._parts]
         before = operators.following
         results = operators.take([_changes(table) for table in tables], *_times(clock))
         self._note(batch, tables, operators.following, changed=before != operators.following)
         self._operators, self._version = operators, batch
         return pa.concat_tables([self.query.output_schema.empty_table(), *results])
-
-    def restart(self, batch: int, found: Mapping[str, Sequence[pa.Table]]) -> None:
-        """Replace the rows of all parts, in batch ``batch``, because partitions are others now.
-
-        The new rows amount to the same results.
-        """
-        entries = self._log.load(batch)
-        if not entries:
-            return
-        tables = self._net(
-            [
-                [
-                    pa.concat_tables([part.output_schema.empty_table(), *found.get(part.name, ())])
-                    for part in self._parts
-                ]
-            ]
-        )
-        self._log.write(batch, tables, entries[-1].next, whole=True)
-        self._operators = None
 
     def prepare(self, batch: int) -> None:
         """Load the state before a batch; if that fails, :meth:`run` raises for this query alone."""
@@ -155,23 +132,11 @@ class GlobalStage:
         self._whole, self._weight, self.rows = None, 0, 0
         if not entries:
             return
-        tables = self._net([entry.tables() for entry in entries])
+        tables = _net([entry.tables() for entry in entries], self._duck)
         self._whole = entries[0].batch
         self._weight = sum(len(table) for entry in entries for table in entry.tables())
         self.rows = sum(map(len, tables))
         self._operators.resume([_changes(table) for table in tables], entries[-1].next)
-
-    def _net(self, entries: Sequence[Sequence[pa.Table]]) -> list[pa.Table]:
-        """Return the rows that are left of changes, part by part."""
-        found = []
-        evaluator = Evaluator(self._duck)
-        for tables in zip(*entries, strict=True):
-            table = pa.concat_tables(tables)
-            # Changes are sorted by time; the files of earlier batches have earlier times.
-            order = np.argsort(table.column("_ts").cast(pa.int64()).to_numpy(), kind="stable")
-            table = table.take(pa.array(order))
-            found.append(table.take(pa.array(left_of(_changes(table), evaluator))))
-        return found
 
     def _note(
         self, batch: int, tables: list[pa.Table], following: int | None, *, changed: bool
@@ -186,17 +151,20 @@ class GlobalStage:
         self.rows += sum(int(_changes(table).signs.sum()) for table in tables)
         whole = self._whole is None or self._weight > 2 * self.rows + FEW
         if whole and self._whole is not None:
-            tables = self._net([*(entry.tables() for entry in self._log.load(batch)), tables])
+            tables = _net(
+                [*(entry.tables() for entry in self._log.load(batch)), tables], self._duck
+            )
             self._weight = self.rows
         self._log.write(batch, tables, following, whole=whole)
         self._whole = batch if whole else self._whole
 
 
 class GlobalStages:
-    """The global stages of all queries that have one, by place; ``folder`` is in the checkpoint."""
+    """The global stages of all queries that have one, by place; their logs are in ``storage``."""
 
-    def __init__(self, folder: Path, duck: Duck) -> None:
-        self._folder = folder
+    def __init__(self, storage: Storage, duck: Duck) -> None:
+        self._storage = storage
+        self._kept: set[str] | None = None
         self._duck = duck
         self._stages: dict[int, GlobalStage] = {}
 
@@ -205,8 +173,8 @@ class GlobalStages:
     ) -> dict[str, int]:
         """Return the places of the queries in force in a batch, by name; close other stages."""
         active = deployment.active(deployment.epoch(batch))
-        kept = {str(place) for place in active}
-        self._stages = {place: stage for place, stage in self._stages.items() if str(place) in kept}
+        kept = {_folder(place, deployment) for place in active}
+        self._stages = {place: self._stages[place] for place in active if place in self._stages}
         for place in active:
             if placed[place].distribution.last is not None and place not in self._stages:
                 stored = {
@@ -214,25 +182,41 @@ class GlobalStages:
                 }
                 tables = {name: from_blob(deployment.tables[name]) for name in stored}
                 self._stages[place] = GlobalStage(
-                    placed[place], tables, self._folder / str(place), self._duck
+                    placed[place],
+                    tables,
+                    self._storage.below(_folder(place, deployment)),
+                    self._duck,
                 )
                 self._stages[place].prepare(batch)
-        for folder in self._folder.iterdir() if self._folder.is_dir() else ():
-            if folder.name not in kept:
-                shutil.rmtree(folder, ignore_errors=True)
+        if kept != self._kept:
+            left = [name for name in self._storage.tree() if name.partition("/")[0] not in kept]
+            self._storage.delete(left)
+            self._kept = kept
         return {placed[place].query.name: place for place in active}
 
-    def restart(
+    def rescale(
         self,
         deployment: Deployment,
         placed: Sequence[PlacedQuery],
+        before: Deployment,
         batch: int,
         found: Mapping[str, Sequence[pa.Table]],
     ) -> None:
-        """Replace the rows of all stages in a batch; ``found`` has the changes of all parts."""
-        self.begin(deployment, placed, batch)
-        for stage in self._stages.values():
-            stage.restart(batch, found)
+        """Replace the rows of all stages after ``batch``, because partitions are others now.
+
+        ``found`` has the changes of all parts, which add up to the same results as those that the
+        partitions of ``before`` sent. The logs of those stay until :meth:`begin`, so that a start
+        that is killed before the state of the partitions is replaced finds them.
+        """
+        for place in deployment.active(deployment.epoch(batch + 1)):
+            entries = StageLog(self._storage.below(_folder(place, before))).load(batch + 1)
+            if placed[place].distribution.last is None or not entries:
+                continue
+            tables = [_changes_of(part, found) for part in placed[place].parts]
+            folder = _folder(place, deployment)
+            self._storage.delete_tree(folder)
+            log = StageLog(self._storage.below(folder))
+            log.write(batch, _net([tables], self._duck), entries[-1].next, whole=True)
         self._stages = {}
 
     def result(self, place: int, placed: PlacedQuery, batch: int, found: OutputsOf) -> pa.Table:
@@ -242,7 +226,7 @@ class GlobalStages:
                 placed.query,
                 found(RESULTS, placed.query.name),
                 self._duck,
-                apart=placed.distribution.apart,
+                final=placed.is_final,
             )
         changes = {part.name: found(RESULTS, part.name) for part in placed.parts}
         return self._stages[place].run(batch, changes, found(CLOCK, placed.query.name))
@@ -250,6 +234,29 @@ class GlobalStages:
     def rows(self) -> dict[str, int]:
         """Return how many rows each stage has, by query."""
         return {stage.query.name: stage.rows for stage in self._stages.values()}
+
+
+def _folder(place: int, deployment: Deployment) -> str:
+    """Return the folder of the log of a stage; another number of partitions sends other rows."""
+    return f"{place}-{deployment.partitions}"
+
+
+def _changes_of(part: Query, found: Mapping[str, Sequence[pa.Table]]) -> pa.Table:
+    """Return the changes of a part."""
+    return pa.concat_tables([part.output_schema.empty_table(), *found.get(part.name, ())])
+
+
+def _net(entries: Sequence[Sequence[pa.Table]], duck: Duck) -> list[pa.Table]:
+    """Return the rows that are left of changes, part by part."""
+    found = []
+    evaluator = Evaluator(duck)
+    for tables in zip(*entries, strict=True):
+        table = pa.concat_tables(tables)
+        # Changes are sorted by time; the files of earlier batches have earlier times.
+        order = np.argsort(table.column("_ts").cast(pa.int64()).to_numpy(), kind="stable")
+        table = table.take(pa.array(order))
+        found.append(table.take(pa.array(left_of(_changes(table), evaluator))))
+    return found
 
 
 def _changes(table: pa.Table) -> Changes:

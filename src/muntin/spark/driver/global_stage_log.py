@@ -9,17 +9,17 @@ and names the one before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
 from muntin.runtime.codec import decode, encode
-from muntin.runtime.frames import read_file, write_file, writing
 from muntin.spark.exchange.messages import from_blob, to_blob
+from muntin.spark.storage import Storage
 
 _KIND = "stage"
+_SUFFIX = ".changes"
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,12 @@ class Entry:
 
 
 class StageLog:
-    """The files of one global stage in a folder."""
+    """The files of one global stage in a storage."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
         self._last: int | None = None
+        self._pruned: int | None = None
 
     def load(self, batch: int) -> list[Entry]:
         """Return the entries before a batch: a complete one and the changes since, or none."""
@@ -65,26 +66,24 @@ class StageLog:
         entry = Entry(
             batch, self._last, whole, following, tuple(to_blob(table) for table in tables)
         )
-        with writing(self._folder):
-            write_file(self._path(batch), encode(entry, _KIND))
+        self._storage.put(_name(batch), encode(entry, _KIND))
         self._last = batch
 
     def prune(self, since: int) -> None:
         """Remove the files before a complete entry, once its batch is complete."""
-        for number in self._numbers():
-            if number < since:
-                self._path(number).unlink(missing_ok=True)
+        if since == self._pruned:
+            return
+        self._pruned = since
+        self._storage.delete([_name(number) for number in self._numbers() if number < since])
 
     def _numbers(self) -> list[int]:
-        return sorted(_numbered(self._folder)) if self._folder.is_dir() else []
-
-    def _path(self, batch: int) -> Path:
-        return self._folder / f"{batch:012d}.changes"
+        stems = (name.removesuffix(_SUFFIX) for name in self._storage.names())
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def _read(self, batch: int) -> Entry:
-        path = self._path(batch)
-        return decode(read_file(path), _KIND, Entry, str(path))
+        name = _name(batch)
+        return decode(self._storage.get(name), _KIND, Entry, self._storage.where(name))
 
 
-def _numbered(folder: Path) -> Iterator[int]:
-    return (int(path.stem) for path in folder.glob("*.changes") if path.stem.isdecimal())
+def _name(batch: int) -> str:
+    return f"{batch:012d}{_SUFFIX}"

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import UUID
+from weakref import WeakSet
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -28,6 +29,9 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
     StreamingQueryListener,
 )
+
+from muntin.errors import RunError
+from muntin.spark.driver.query_events import QueryEvents
 
 OnProgress: TypeAlias = Callable[[dict[str, Any]], object]
 """A user's function that is called with the progress of every batch."""
@@ -45,10 +49,20 @@ class ObservedRun:
     about: str
     counts: Callable[[int], Mapping[str, Any]]
     """Returns our counts after a batch, the part of progress under ``muntin``."""
-    reason: Callable[[str], str]
-    """Returns the cause in Java's text of a failure."""
+    failure: Callable[[str | None], RunError | None]
+    """Returns the error that ended the run, given Java's text of it, if there is one."""
+    events: QueryEvents
+    """Derives the events of single queries."""
     is_finished_by_engine: Callable[[], bool] = lambda: False
     """Returns whether the engine calls :meth:`RunListener.finish` after the streaming query."""
+
+
+_attached: WeakSet[RunListener] = WeakSet()
+
+
+def own_listeners() -> list[Any]:
+    """Return the objects that Java knows for our own listeners, those of all engines."""
+    return [listener._jlistener for listener in list(_attached)]  # noqa: SLF001 (PySpark's name)
 
 
 class RunListener(StreamingQueryListener):
@@ -73,11 +87,13 @@ class RunListener(StreamingQueryListener):
 
     def attach(self) -> None:
         """Start to listen, before the streaming query starts, so that no event is missed."""
+        _attached.add(self)
         self._session.streams.addListener(self)
 
     def detach(self) -> None:
         """Stop listening and drop the references to the engine: Java may keep this object."""
         self._session.streams.removeListener(self)
+        _attached.discard(self)
         self._run = self._on_progress = None
         self._ended.set()
 
@@ -91,6 +107,7 @@ class RunListener(StreamingQueryListener):
         if self._run is not None and event.name == self._run.name:
             self._run_id = event.runId
             _log.info("started: %s", self._run.about)
+            self._run.events.begin(str(event.runId), event.timestamp)
 
     @property
     def _jlistener(self) -> Any:
@@ -110,6 +127,8 @@ class RunListener(StreamingQueryListener):
         if self._run is None or progress["runId"] != str(self._run_id):
             return
         counts = progress["muntin"] = self._run.counts(progress["batchId"])
+        if "addBatch" in progress["durationMs"]:  # others are triggers without a batch
+            self._run.events.report(progress, counts)
         repeated = counts["batch"]["number"] == self._batch
         self._batch = progress["batchId"] = counts["batch"]["number"]
         if not repeated:
@@ -120,6 +139,8 @@ class RunListener(StreamingQueryListener):
         """Log a batch without rows, of which Spark knows nothing, and call the user's function."""
         self._batch = progress["batchId"]
         _log.info("%s", batch_line(progress))
+        if self._run is not None:
+            self._run.events.report(progress, progress["muntin"])
         self._call(progress)
 
     def _call(self, progress: dict[str, Any]) -> None:
@@ -137,7 +158,9 @@ class RunListener(StreamingQueryListener):
                 self._caller = None
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 (Spark's)
-        """Ignore triggers without input."""
+        """Report triggers without input to the listeners of queries; the log has none."""
+        if self._run is not None and event.runId == self._run_id:
+            self._run.events.idle(event.timestamp)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's)
         """Log how the run ended and stop listening."""
@@ -161,10 +184,12 @@ class RunListener(StreamingQueryListener):
         if self._run is None:
             return
         after = "before its first batch" if self._batch is None else f"after batch {self._batch}"
+        failure = self._run.failure(self._error)
         if self._error is None:
             _log.info("ended %s", after)
         else:
-            _log.error("failed %s: %s", after, self._run.reason(self._error))
+            _log.error("failed %s: %s", after, "" if failure is None else failure.fact)
+        self._run.events.end(failure)
         self.detach()
 
 

@@ -23,9 +23,8 @@ from muntin.spark.sinks import MemorySink, SinkChoice
 class LiveDeclarations:
     """Adds and drops streams, tables and queries; the caller holds the engine's lock."""
 
-    def __init__(self, parts: EngineParts, *, may_replace: bool) -> None:
+    def __init__(self, parts: EngineParts) -> None:
         self._parts = parts
-        self._may_replace = may_replace
 
     def add_stream(self, stream: Stream, frame: DataFrame | None = None) -> None:
         """Declare a stream, over a DataFrame or over the source of its options."""
@@ -43,7 +42,7 @@ class LiveDeclarations:
         registered, settings = parts.registry.plan(query, sink)
         if parts.state.takes_changes:
             owner = owner_of(parts, parts.state.run, registered.deployed)
-            registered.sink.claim(owner, replace=self._may_replace)
+            registered.sink.claim(owner, replace=parts.state.replacement.allows(query.name))
         parts.registry.add(registered)
         plan = registered.plan
         if isinstance(plan, JoinPlan) and plan.limiting is not None:

@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -23,58 +22,72 @@ from pyspark.sql import DataFrame, Row
 from muntin.errors import QuerySuspendedError, RunError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
-from muntin.runtime.fault_isolation import reason_of
+from muntin.plan.query import Emit
+from muntin.runtime.query_group import reason_of
 from muntin.runtime.time_warnings import warn_of_epoch, warn_of_rows_ahead
+from muntin.spark.batch_results import BatchResults
+from muntin.spark.driver.batch_outputs import (
+    BatchOutputs,
+    ResultPlanner,
+    collect,
+    written_files,
+)
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.driver.metrics import RunMetrics
 from muntin.spark.driver.registry import RegisteredQuery
-from muntin.spark.driver.suspended_queries import SuspendedQueries
+from muntin.spark.driver.suspended_queries import SuspendedQueries, suspension
 from muntin.spark.exchange.controls import HELD
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
+from muntin.spark.exchange.marks import GLOBAL, Mark
 from muntin.spark.exchange.partition_metrics import STATS
 from muntin.spark.partition.partition import LATE
+from muntin.spark.partition.result_writer import ResultPlan
 from muntin.spark.partition.spool import Spool
-from muntin.spark.sinks import FileSink, SinkError
-
-BatchOutputs: TypeAlias = dict[tuple[str, str], list[Row]]
-"""The outputs of a batch by kind and name."""
+from muntin.spark.sinks import SinkError
+from muntin.spark.storage import Storage
+from muntin.spark.storage.tables import TablesByBatch
 
 RequestedRows: TypeAlias = dict[str, dict[tuple[str, str], list[pa.Table]]]
 """Rows that partitions hold, by control row, dataflow and stream."""
 
 
-class OutputWriter:
-    """Writes the outputs of an engine; ``folder`` is Muntin's part of the checkpoint.
+Release: TypeAlias = Callable[[str, Mark, pa.Table], None]
+"""Passes results of a query to its subscribers."""
 
-    ``failure`` is the error of a sink that failed. ``at_work`` names the sink that is being called.
+
+def _nobody(query: str, mark: Mark, results: pa.Table) -> None:
+    """Release results where there are no subscribers."""
+
+
+class OutputWriter:
+    """Writes the outputs of an engine; ``storage`` is Muntin's part of the checkpoint.
+
+    ``release`` gets results that only the driver has, before the sinks. ``failure`` is the error of
+    a sink that failed. ``at_work`` names the sink that is being called.
     """
 
-    def __init__(self, folder: Path, spool: Spool) -> None:
+    def __init__(self, storage: Storage, spool: Spool, release: Release = _nobody) -> None:
         self.spool = spool
+        self._release = release
+        self._results = ResultPlanner(spool)
+        self._subscribed: Collection[str] = ()
         self.metrics = RunMetrics()
         self.failure: RunError | None = None
         self.at_work = ""
         self._thread: int | None = None
-        self._late = folder / "late"
-        self._global = folder / "global"
+        self._late = storage.below("late")
+        self._global = storage.below("global")
         self._duck = Duck()
         self.stages = GlobalStages(self._global, self._duck)
         self._deployment: Deployment | None = None
         self._placed: list[PlacedQuery] = []
-        self._suspended = SuspendedQueries(folder / "suspended")
+        self._suspended = SuspendedQueries(storage)
         self._places: dict[str, int] = {}
 
     def is_calling_sink(self) -> bool:
         """Return whether the calling thread is inside a sink."""
         return self._thread == threading.get_ident()
-
-    def collect(self, outputs: DataFrame) -> BatchOutputs:
-        """Return the outputs of a batch; this runs the batch."""
-        found: BatchOutputs = {}
-        for row in outputs.collect():
-            found.setdefault((row["kind"], row["name"]), []).append(row)
-        return found
 
     def begin(self, deployment: Deployment, batch: int) -> None:
         """Prepare for a run from ``batch`` on, with the global stages as before it."""
@@ -87,6 +100,42 @@ class OutputWriter:
         """Take a deployment with further changes."""
         self._deployment, self._placed = deployment, deployment.placed()
 
+    def plan(
+        self, batch: int, queries: Iterable[RegisteredQuery], subscribed: Collection[str]
+    ) -> ResultPlan:
+        """Return what partitions do with the results of a batch.
+
+        The driver merges the results of ``subscribed`` queries, as it has to pass them on.
+        """
+        assert self._deployment is not None, "it has begun"
+        self._places = self.stages.begin(self._deployment, self._placed, batch)
+        self._results.parts = self._deployment.partitions
+        self._subscribed = subscribed
+        found = []
+        for registered in queries:
+            place = self._places.get(registered.query.name)
+            if place is None or place in self._suspended.reasons:
+                continue
+            placed = self._placed[place]
+            if placed.is_final or not self._is_released_here(placed):
+                found.append((placed, registered.sink.target()))
+        return self._results.plan(found)
+
+    def _is_released_here(self, placed: PlacedQuery) -> bool:
+        """Return whether subscribers get the results of a query from the driver."""
+        query = placed.query
+        return query.name in self._subscribed and not query.is_join and not placed.is_final
+
+    def run(self, outputs: DataFrame, batch: int) -> BatchOutputs:
+        """Run the partitions and return their outputs."""
+        found = collect(outputs)
+        inserts_only = {
+            name: self._placed[place].query.emit is Emit.INSERTS
+            for name, place in self._places.items()
+        }
+        self._results.merge(found, inserts_only, batch, outputs.sparkSession)
+        return found
+
     def write(
         self,
         found: BatchOutputs,
@@ -95,8 +144,7 @@ class OutputWriter:
         streams: Iterable[Stream],
     ) -> None:
         """Write all outputs; an exception of a sink is raised with the name of the sink."""
-        assert self._deployment is not None, "it has begun"
-        places = self._places = self.stages.begin(self._deployment, self._placed, batch)
+        places = self._places
         reports = [json.loads(bytes(row["blob"])) for row in found.get((STATS, ""), [])]
         self._suspend(reports)
         self._thread = threading.get_ident()
@@ -133,7 +181,7 @@ class OutputWriter:
         for place, reason in list(self._suspended.reasons.items()):
             deployed = self._placed[place].registered
             if deployed.incarnation == incarnation:
-                return QuerySuspendedError(deployed.name, reason)
+                return suspension(deployed.name, reason)
         return None
 
     def _warn(self, begun: set[str], ahead: set[str]) -> None:
@@ -148,18 +196,25 @@ class OutputWriter:
     ) -> int:
         """Write the results of a query; one that is suspended or not yet in force has none."""
         query = registered.query
-        results = query.output_schema.empty_table()
+        results = BatchResults(query.output_schema, 0)
         if place is not None and place not in self._suspended.reasons:
-            results = self._result(found, batch, place, results)
+            results = self._batch_results(found, batch, place) or results
         with self._named(f"the sink of query {query.name}", batch):
+            target = registered.sink.target()
+            if target is not None:  # a query that is suspended since this batch
+                for file in {*written_files(found, query.name)} - {*results.files}:
+                    target.discard(file)
             registered.sink.write(results, batch)
         return len(results)
 
-    def _result(self, found: BatchOutputs, batch: int, place: int, nothing: pa.Table) -> pa.Table:
+    def _batch_results(self, found: BatchOutputs, batch: int, place: int) -> BatchResults | None:
         """Return the results of a query; suspend it if its global stage fails, unless files did."""
         placed = self._placed[place]
+        results = self._results.results(found, placed, placed.query.output_schema)
+        if results is not None:
+            return results
         try:
-            return self.stages.result(
+            table = self.stages.result(
                 place,
                 placed,
                 batch,
@@ -169,13 +224,16 @@ class OutputWriter:
             raise
         except Exception as error:  # noqa: BLE001 (other queries continue)
             self._suspended.add(place, placed.query.name, reason_of(error))
-            return nothing
+            return None
+        if self._is_released_here(placed):
+            self._release(placed.query.name, Mark(batch, GLOBAL, 0, time.time()), table)
+        return BatchResults.of(table)
 
     def _write_late(self, found: BatchOutputs, batch: int, stream: Stream) -> int:
         tables = self._tables(found.get((LATE, stream.name), []))
         if tables:
             with self._named(f"the file of late rows of stream {stream.name}", batch):
-                self.late_sink(stream).write(pa.concat_tables(tables), batch)
+                self.late_rows(stream).write(pa.concat_tables(tables), batch)
         return sum(len(table) for table in tables)
 
     def _tables(self, rows: Iterable[Row]) -> list[pa.Table]:
@@ -206,9 +264,9 @@ class OutputWriter:
                 held.setdefault(control, {})[dataflow, stream] = self._tables(rows)
         return held
 
-    def late_sink(self, stream: Stream) -> FileSink:
-        """Return the sink of the late rows of a stream."""
-        return FileSink(self._late / quote(stream.name, safe="").replace(".", "%2E"), "parquet")
+    def late_rows(self, stream: Stream) -> TablesByBatch:
+        """Return the late rows of a stream."""
+        return TablesByBatch(self._late.below(quote(stream.name, safe="").replace(".", "%2E")))
 
     def close(self) -> None:
         """Close DuckDB, which warns about connections that outlive it."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 import threading
 import uuid
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from muntin.spark.exchange.carried_rows import HeldRows, set_aside
 from muntin.spark.exchange.controls import ControlRow
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.partition.window_reach import WindowReach, reach_into
+from muntin.spark.storage import Storage
 
 
 @dataclass
@@ -51,17 +51,17 @@ def exports(deployment: Deployment, added: DeployedQuery) -> tuple[tuple[str, st
 
 
 def settled(
-    deployment: Deployment, change: PendingChange, batch: int, held: HeldRows, folder: Path
+    deployment: Deployment, change: PendingChange, batch: int, held: HeldRows, storage: Storage
 ) -> Deployment:
     """Return the deployment with a change in force from ``batch`` on.
 
-    The rows that a new dataflow starts with are set aside in ``folder`` first.
+    The rows that a new dataflow starts with are set aside in ``storage`` first.
     """
     if change.added is None:
         settled_change = QueryChange(batch, dropped=change.dropped)
     else:
         joined, _ = _dataflows(deployment, change.added)
-        carried = joined is None and set_aside(folder / change.name, held)
+        carried = joined is None and set_aside(storage, change.name, held)
         settled_change = QueryChange(batch, change.added, None, joined or change.name, carried)
     return replace(deployment, changes=(*deployment.changes, settled_change))
 

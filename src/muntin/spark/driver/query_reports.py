@@ -20,7 +20,7 @@ from muntin.spark.driver.query_state import QueryState, query_ids, stats_of
 from muntin.spark.driver.registry import RegisteredQuery, SparkRegistry
 from muntin.spark.driver.run_state import RunState
 from muntin.spark.driver.subscriptions import Subscriber, Subscriptions
-from muntin.spark.sinks import MemorySink, read_batches
+from muntin.spark.sinks import MemorySink
 
 
 class QueryReports:
@@ -52,6 +52,7 @@ class QueryReports:
         for name, query in report["queries"].items():  # every kind of query has the same keys
             given = registered[name].given
             query["id"] = ids.get(name)
+            query["sink"] = registered[name].deployed.sink
             query["settings"] = {
                 "scheduler": str(given.sharing.scheduler),
                 "overload": str(given.overload.mode),
@@ -118,18 +119,11 @@ class QueryReports:
         relation = self._registry.declared.catalog.find(stream)
         if not isinstance(relation, Stream):
             raise CatalogError(f"there is no stream {stream}", hint="Check the name")
-        return read_batches(self._writer.late_sink(relation).folder, relation.schema)
+        return self._writer.late_rows(relation).read(relation.schema)
 
     def subscribe(self, name: str, callback: Subscriber, buffer: int) -> Subscription:
         """Call ``callback`` with the results of a query as partitions push them."""
         query = self._registry.find(name).query
-        if not query.is_join:
-            raise InputError(
-                f"query {query.name} has DISTINCT, GROUP BY, aggregates, set operators, "
-                "sub-selects or EMIT SNAPSHOT, whose results are complete only with their batch",
-                hint="Give it a function as its sink, which is called after every batch, or "
-                "subscribe in process with muntin.Engine",
-            )
         return self._subscriptions.add(query.name, callback, buffer)
 
     def explain(self, name: str | None, partitions: int) -> str:

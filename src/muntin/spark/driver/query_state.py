@@ -41,6 +41,7 @@ class QueryState:
         self._registry = registry
         self._writer = writer
         self._id: str | None = None
+        self._run_id: str | None = None
 
     def is_registered(self) -> bool:
         """Return whether the query has not been dropped."""
@@ -60,9 +61,11 @@ class QueryState:
         return self._id
 
     def run_id(self) -> str | None:
-        """Return the id of the last run of the engine; None before the first start."""
-        streaming = self._run.streaming
-        return None if streaming is None else str(streaming.runId)
+        """Return the id of the query in the last run of the engine; None before the first start."""
+        own, streaming = self.id(), self._run.streaming
+        if self.is_registered() and own is not None and streaming is not None:
+            self._run_id = query_run_id(str(streaming.runId), own)
+        return self._run_id
 
     def suspension(self) -> QuerySuspendedError | None:
         """Return the error of a suspended query; None if it is not suspended."""
@@ -124,21 +127,7 @@ class QueryState:
             # As one text: PySpark asks Java for each number separately.
             progress = json.loads(recent[place].json())
             if "addBatch" in progress["durationMs"] and progress["batchId"] in own:
-                yield self._own_progress(progress, own[progress["batchId"]])
-
-    def _own_progress(
-        self, progress: Mapping[str, Any], counts: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        results = counts["batch"]["results"][self.name]
-        stats = stats_of(counts, self.name)
-        return {
-            **progress,
-            "id": stats["id"],
-            "name": self.name,
-            "batchId": counts["batch"]["number"],
-            "sink": {"description": self._registered.deployed.sink, "numOutputRows": results},
-            "muntin": stats,
-        }
+                yield own_progress(progress, own[progress["batchId"]], self.name)
 
     def _counts_by_batch(self) -> dict[int, dict[str, Any]]:
         """Return the counts after Spark's recent micro-batches in which the query ran."""
@@ -150,10 +139,38 @@ class QueryState:
         }
 
 
+def own_progress(
+    progress: Mapping[str, Any], counts: Mapping[str, Any], name: str
+) -> dict[str, Any]:
+    """Return the progress of one query in a batch, of which ``counts`` are those after it."""
+    stats = stats_of(counts, name)
+    return {
+        **progress,
+        "id": stats["id"],
+        "runId": query_run_id(progress["runId"], stats["id"]),
+        "name": name,
+        "batchId": counts["batch"]["number"],
+        "sink": {
+            "description": stats["sink"],
+            "numOutputRows": counts["batch"]["results"][name],
+        },
+        "muntin": stats,
+    }
+
+
 def stats_of(counts: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the counts of one query among those of all."""
     results = counts["results"][name]
     return {"query": name, "results": results, "rows_out": results, **counts["queries"][name]}
+
+
+def query_run_id(run: str, own: str) -> str:
+    """Return the id of a query in a run of Spark's streaming query.
+
+    Listeners tell runs apart by their ids, and the queries of an engine start and end at different
+    times, so they do not share the one of the streaming query.
+    """
+    return str(uuid.uuid5(_IDS, f"{run} {own}"))
 
 
 def query_ids(run: RunState, queries: Iterable[RegisteredQuery]) -> dict[str, str]:

@@ -24,7 +24,7 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.query_plan import QueryPlan
 from muntin.planner.join_planner import plan_join
-from muntin.spark.driver.resume_plan import meaning_of
+from muntin.spark.driver.query_meaning import meaning_of
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import to_blob
 from muntin.spark.sinks import FileSink, Sink, SinkChoice, SinkMaker, identity_of

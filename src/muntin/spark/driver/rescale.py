@@ -1,8 +1,9 @@
 """Bring the state in a checkpoint to another number of partitions, before a run resumes.
 
-Safe under failures: the new files and the entries of global stages belong to the next batch, which
-is complete when its manifest replaces the state of all partitions. Before that, a start finds the
-old state and begins again.
+Safe under failures: the new files and the new logs of global stages count when another manifest of
+the last complete batch lists them. Before that, a start finds the old state and begins again. No
+batch number is used up: a batch that was interrupted runs again under its number, by which sinks
+recognize it.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ def rescale(checkpoint: Checkpoint, deployment: Deployment, writer: OutputWriter
     ]
     rows = sum(partition.rows() for partition in before)
     spread = redistributed(before, deployment)
-    batch = state.batch + 1
     placed = deployment.placed()
     if any(one.distribution.last is not None for one in placed):
-        writer.stages.restart(deployment, placed, batch, emitted(spread, deployment))
+        changes = emitted(spread, deployment)
+        writer.stages.rescale(deployment, placed, old, state.batch, changes)
     stored = {}
     for number, (note, snapshot) in enumerate(spread):
-        file = new_file(number, batch)
+        file = new_file(number, state.batch)
         storage.put(file, encode_batch(snapshot))
         stored[number] = StoredBatch(file, note)
     checkpoint.manifests.replace(stored)

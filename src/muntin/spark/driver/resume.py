@@ -1,37 +1,68 @@
 """Start a run from its checkpoint: what was stored, plus what has been declared differently since.
 
-Safe order: first every check that can refuse the start, then the sinks, whose claim deletes output
-only if the user allows it, then the number of partitions, and last the deployment. A process killed
-in between leaves a checkpoint that the next start treats in the same way.
+Safe order: first every check that can refuse the start, then the number of partitions, then the
+deployment, and last the sinks, whose claim deletes the output of replaced queries. A process killed
+before the deployment is written leaves a checkpoint that the next start treats in the same way. One
+killed after it leaves replaced queries with new incarnations and folders that name the old ones as
+owners: the next start deletes that output if it replaces the queries too, and is refused otherwise.
+No query is ever resumed over output that is partly deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Sequence
 
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.query_changes import PendingChange, exports, settled
 from muntin.spark.driver.rescale import rescale
+from muntin.spark.driver.resume_plan import ResumePlan
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.partition.offline_state import rows_in_checkpoint
 from muntin.spark.sink_ownership import SinkOwner, occupied
+from muntin.spark.sinks import MemorySink, Sink
+
+_log = logging.getLogger("muntin.spark")
 
 
-def resume(
-    parts: EngineParts, declared: Deployment, *, may_replace: bool
-) -> tuple[str, Deployment]:
+def resume(parts: EngineParts, declared: Deployment) -> tuple[str, Deployment]:
     """Return the run and the deployment to resume with; it is in the checkpoint then.
 
-    Queries added and dropped since the last run are in force from the next batch on.
+    Queries added, dropped and replaced since the last run are in force from the next batch on.
     """
-    checkpoint = parts.checkpoint
-    found = checkpoint.resume(declared, frozenset(parts.state.dropped), may_replace=may_replace)
+    checkpoint, replacement = parts.checkpoint, parts.state.replacement
+    found = checkpoint.resume(declared, frozenset(parts.state.dropped), replacement)
     checkpoint.logs.check_intact()
-    deployment = found.deployment
-    kept = [query for query in deployment.in_force() if query.name not in found.dropped]
-    _claim_sinks(parts, found.run, [*kept, *found.added], may_replace=may_replace)
-    rescale(checkpoint, deployment, parts.writer)
+    kept = [query for query in found.deployment.in_force() if query.name not in found.dropped]
+    claims = _claims(parts, found.run, [*kept, *found.added])
+    _check_sinks(parts, claims)
+    rescale(checkpoint, found.deployment, parts.writer)
     parts.changes.clear()
+    deployment = _changed(parts, found)
+    checkpoint.write(found.run, deployment)
+    for sink, owner in claims:
+        # Memory that is not replaced keeps its results even if everything may be deleted.
+        restarts = replacement.restarts(owner.query)
+        allowed = replacement.allows(owner.query) and sink.place() is not None
+        sink.claim(owner, replace=restarts or allowed)
+    parts.state.dropped.clear()
+    parts.state.replacement = replacement.finished()
+    _report(parts, found)
+    return found.run, deployment
+
+
+def owner_of(parts: EngineParts, run: str, query: DeployedQuery) -> SinkOwner:
+    """Return a query of a run as the owner of the folder of its sink."""
+    return SinkOwner(run, query.name, query.incarnation, parts.checkpoint.name)
+
+
+def _changed(parts: EngineParts, found: ResumePlan) -> Deployment:
+    """Return the deployment without the dropped queries and with the added ones.
+
+    All are dropped first: a query that starts again finds the rows that others hold, as a new one
+    does, and none that only its earlier self held.
+    """
+    checkpoint, deployment = parts.checkpoint, found.deployment
     changes = [PendingChange(dropped=name) for name in found.dropped]
     changes += [PendingChange(added=query) for query in found.added]
     last = checkpoint.last_batch()
@@ -43,28 +74,41 @@ def resume(
             else {}
         )
         deployment = settled(deployment, change, last + 1, held, checkpoint.tasks.carried)
-    checkpoint.write(found.run, deployment)
-    parts.state.dropped.clear()
-    return found.run, deployment
+    return deployment
 
 
-def owner_of(parts: EngineParts, run: str, query: DeployedQuery) -> SinkOwner:
-    """Return a query of a run as the owner of the folder of its sink."""
-    return SinkOwner(run, query.name, query.incarnation, str(parts.checkpoint.folder))
-
-
-def _claim_sinks(
-    parts: EngineParts, run: str, queries: Iterable[DeployedQuery], *, may_replace: bool
-) -> None:
-    """Claim the folders of all sinks, or none if a single one belongs to another run."""
+def _claims(
+    parts: EngineParts, run: str, queries: Sequence[DeployedQuery]
+) -> list[tuple[Sink, SinkOwner]]:
     registered = parts.registry.queries
-    claims = [
+    return [
         (registered[query.name.casefold()].sink, owner_of(parts, run, query)) for query in queries
     ]
-    for sink, owner in claims if not may_replace else ():
-        place = sink.place()
-        obstacle = place.obstacle(owner) if place is not None else ""
-        if obstacle:
-            raise occupied(obstacle)
+
+
+def _check_sinks(parts: EngineParts, claims: Sequence[tuple[Sink, SinkOwner]]) -> None:
+    """Raise if the folder of a sink holds output of others that may not be deleted."""
+    replacement = parts.state.replacement
+    obstacles = {}
     for sink, owner in claims:
-        sink.claim(owner, replace=may_replace)
+        place = sink.place()
+        if place is not None and not replacement.allows(owner.query):
+            obstacles[owner.query] = place.obstacle(owner)
+    obstacles = {query: obstacle for query, obstacle in obstacles.items() if obstacle}
+    if obstacles:
+        raise occupied("; ".join(obstacles.values()), replacement.remedy(obstacles))
+
+
+def _report(parts: EngineParts, found: ResumePlan) -> None:
+    """Log which queries have started again, and why."""
+    for name, changes in found.replaced.items():
+        sink = parts.registry.queries[name.casefold()].sink
+        deleted = sink.place() is not None or isinstance(sink, MemorySink)
+        _log.info(
+            "query %s is replaced (%s): it starts again, and %s",
+            name,
+            f"it has changed: {changes}" if changes else "it has not changed, but was named",
+            "its earlier output was deleted"
+            if deleted
+            else "what its sink received before remains there",
+        )

@@ -1,66 +1,48 @@
-"""Compare the queries of a checkpoint with the declared ones: resume, drop, add, or refuse.
+"""Compare the queries of a checkpoint with the declared ones: resume, replace, drop, add or refuse.
 
-A query is resumed if it still has the same results: the same text, apart from layout, and the same
-settings on which results depend. Its other settings may change freely, because partitions are
-rebuilt from the rows in the checkpoint.
+A query is resumed if it still has the same results (see :mod:`muntin.spark.driver.query_meaning`).
+Its other settings may change freely, because partitions are rebuilt from the rows in the
+checkpoint.
 
-Exactly-once hazard: a changed query starts again and has no record of the rows it emitted before,
-so nothing would retract those in its sink. That is refused, unless the user asks to replace them. A
-query with EMIT CHANGES whose sink has changed starts again as well, so that the new sink never gets
-a retraction of a row it does not have.
+Exactly-once hazard: a query that starts again has no record of the rows it emitted before, so
+nothing would retract those in its sink. A changed query is therefore refused, unless the user asks
+to replace it. A query that the user names is replaced even if it has not changed. A query with EMIT
+CHANGES whose sink has changed starts again as well, so that the new sink never gets a retraction of
+a row it does not have.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from muntin.model.settings import Settings
-from muntin.plan.query import Emit, Query
-from muntin.planner.overload_plan import is_adapting
+from muntin.plan.query import Emit
 from muntin.runtime.frames import CheckpointError
+from muntin.spark.driver.query_meaning import changes_of
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.deployment_file import StoredDeployment
-from muntin.sql.equivalence import meaning
-
-_TRANSIENT = ("", "memory", "console")
-"""Sinks that keep nothing of a dropped query."""
+from muntin.spark.replacement import Replacement
 
 
 @dataclass(frozen=True)
 class ResumePlan:
-    """The run and the deployment to resume with, and the queries to drop and add before a batch."""
+    """The run and the deployment to resume with, and the queries to drop and add before a batch.
+
+    ``replaced`` has the queries that start again as the user asked, and what has changed of them.
+    """
 
     run: str
     deployment: Deployment
     dropped: tuple[str, ...] = ()
     added: tuple[DeployedQuery, ...] = ()
-
-
-def meaning_of(query: Query, settings: Settings) -> str:
-    """Return a short text that is equal for queries with equal results."""
-    return hashlib.sha256(
-        json.dumps([meaning(query.text), _decisive(settings)]).encode()
-    ).hexdigest()[:24]
-
-
-def _decisive(settings: Settings) -> dict[str, str]:
-    """Return the settings that determine the results and their batches."""
-    changed = settings.changed()
-    if is_adapting(settings):
-        return changed
-    # Lazy joins hold results back until the next re-evaluation; a switch would lose or repeat them.
-    return {
-        name: changed[name]
-        for name in ("algorithm", "reevaluation")
-        if settings.join.reevaluation and name in changed
-    }
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_resume(
-    stored: StoredDeployment, declared: Deployment, restarted: frozenset[str], *, may_replace: bool
+    stored: StoredDeployment,
+    declared: Deployment,
+    restarted: frozenset[str],
+    replacement: Replacement,
 ) -> ResumePlan:
     """Compare the queries in force with the declared ones.
 
@@ -72,43 +54,48 @@ def plan_resume(
         The deployment as it is declared now.
     restarted : frozenset of str
         Queries that were dropped and declared again since: they start again even if unchanged.
-    may_replace : bool
-        Whether a changed query may start again in its old sink.
+    replacement : Replacement
+        The queries to replace.
 
     Raises
     ------
     CheckpointError
-        When a query has changed and its sink has not.
+        When a query has changed and is not to be replaced.
     """
     running = {query.name: query for query in stored.deployment.in_force()}
     asked = {query.name: query for query in declared.queries}
-    resumed = {}
+    resumed, replaced, refused = {}, {}, {}
     for name, query in asked.items():
         if name not in running or name in restarted:
             continue
-        if query.meaning != running[name].meaning:
-            _check_replaceable(running[name], query, may_replace=may_replace)
+        changes = changes_of(running[name], query, declared)
+        if replacement.restarts(name) or (changes and replacement.allows(name)):
+            replaced[name] = changes
+        elif changes:
+            refused[name] = changes
         elif query.sink == running[name].sink or declared.bind(query).emit is not Emit.CHANGES:
             resumed[name] = replace(query, incarnation=running[name].incarnation)
+    if refused:
+        raise _refusal(refused, running, replacement)
     dropped = tuple(name for name in running if name not in resumed)
     added = tuple(query for name, query in asked.items() if name not in resumed)
     deployment = _with_settings(stored.deployment, running, resumed)
-    return ResumePlan(stored.run, deployment, dropped, added)
+    return ResumePlan(stored.run, deployment, dropped, added, replaced)
 
 
-def _check_replaceable(before: DeployedQuery, query: DeployedQuery, *, may_replace: bool) -> None:
-    if may_replace or query.sink != before.sink or query.sink in _TRANSIENT:
-        return
-    what = (
-        "its text"
-        if meaning(before.sql) != meaning(query.sql)
-        else "a setting that determines its results"
-    )
-    raise CheckpointError(
-        f"query {query.name} has changed ({what}), and its sink ({query.sink}) holds results that "
-        "nothing would retract",
-        hint="Give it another name or sink, or delete its earlier output with "
-        "SparkEngine(..., replace=True) or muntin run --replace",
+def _refusal(
+    refused: Mapping[str, str], running: Mapping[str, DeployedQuery], replacement: Replacement
+) -> CheckpointError:
+    facts = [
+        f"query {name} has changed ({changes}), so it can continue neither its state nor its "
+        f"results ({running[name].sink or 'no sink'})"
+        for name, changes in refused.items()
+    ]
+    them = "it" if len(refused) == 1 else "them"
+    return CheckpointError(
+        "; ".join(facts),
+        hint=f"To start {them} again and delete the results, while the other queries continue: "
+        f"{replacement.remedy(refused)}. To keep the results, give {them} another name and folder",
     )
 
 

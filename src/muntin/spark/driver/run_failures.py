@@ -15,13 +15,13 @@ class RunFailures:
 
     def __init__(self, writer: OutputWriter, checkpoint: Checkpoint) -> None:
         self._writer = writer
-        self._folder = checkpoint.folder
+        self._folder = checkpoint.name
 
     def explained(self, text: str) -> RunError:
         """Return the error for a failure that Java describes in a text."""
         if self._writer.failure is not None:
             return self._writer.failure
-        keep, fact = java_log.keep(), self.reason(text)
+        keep, fact = java_log.keep(), fact_of(text)
         if f"Checksum error: file:{self._folder}" in text or LOST in fact:
             return RunError(
                 f"the checkpoint {self._folder} is damaged: {fact}",
@@ -32,7 +32,6 @@ class RunFailures:
             hint=f"Nothing is lost: repair it and start again from the checkpoint{keep}",
         )
 
-    def reason(self, text: str) -> str:
-        """Return the cause in Java's text of a failure."""
-        failure = self._writer.failure
-        return fact_of(text) if failure is None else failure.fact
+    def fact(self, text: str) -> RunError:
+        """Return the cause in Java's text of a failure as an error without a remedy."""
+        return self._writer.failure or RunError(fact_of(text))

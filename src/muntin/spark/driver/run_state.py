@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.replacement import NOTHING, Replacement
 
 
 @dataclass
@@ -27,6 +28,8 @@ class RunState:
     """The progress of the last batch without rows, of which Spark knows nothing."""
     dropped: set[str] = field(default_factory=set)
     """Queries dropped since the last run: declared again under their name, they start again."""
+    replacement: Replacement = NOTHING
+    """The queries that the next start replaces."""
 
     @property
     def is_active(self) -> bool:

@@ -16,34 +16,39 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from muntin.errors import InputError
-from muntin.runtime.frames import CheckpointError
+from muntin.runtime.frames import Buffer, CheckpointError
+from muntin.spark.storage import Storage
 
 
 @dataclass(frozen=True)
 class SparkLogs:
     """The logs in the folder that Spark calls its checkpoint."""
 
-    folder: Path
+    storage: Storage
 
     def last_planned(self) -> int:
         """Return the last batch that was planned, or -1."""
-        return _last(self.folder / "offsets")
+        return self._last("offsets")
 
     def last_complete(self) -> int:
         """Return the last batch that is complete, or -1."""
-        return _last(self.folder / "commits")
+        return self._last("commits")
+
+    def _last(self, log: str) -> int:
+        """Return the greatest number of a file in a log, or -1."""
+        names = self.storage.names(log)
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
 
     def check_intact(self) -> None:
         """Raise an error that names the file if the log of the last batches is damaged."""
         planned, done = self.last_planned(), self.last_complete()
-        needed = [
-            self.folder / "offsets" / str(batch) for batch in sorted({planned, done}) if batch >= 0
-        ]
-        needed += [self.folder / "commits" / str(done)] if done >= 0 else []
-        for path in needed:
-            if not _is_intact(path):
+        needed = [f"offsets/{batch}" for batch in sorted({planned, done}) if batch >= 0]
+        needed += [f"commits/{done}"] if done >= 0 else []
+        for name in needed:
+            content = self.storage.find(name)
+            if content is None or not _is_intact(content):
                 raise CheckpointError(
-                    f"{path} is {'damaged' if path.exists() else 'missing'}",
+                    f"{self.storage.where(name)} is {'missing' if content is None else 'damaged'}",
                     hint="Restore the entire folder from a copy, or begin a new checkpoint",
                 )
 
@@ -52,14 +57,12 @@ class SparkLogs:
 
         Spark would run the batch without its rows and never read the file again.
         """
-        offsets = self.folder / "offsets"
         batch = self.last_planned()
         if batch <= self.last_complete():
             return
-        before, after = _positions(offsets / str(batch - 1)), _positions(offsets / str(batch))
+        before, after = self._positions(batch - 1), self._positions(batch)
         for number, position in after.items():
-            log = self.folder / "sources" / str(number)
-            for path in _files_of(log, before.get(number, -1), position):
+            for path in self._files_of(number, before.get(number, -1), position):
                 if not path.exists() or (path.suffix == ".parquet" and not path.stat().st_size):
                     raise InputError(
                         f"batch {batch} was begun with {path}, which is "
@@ -68,52 +71,45 @@ class SparkLogs:
                         "again",
                     )
 
+    def _positions(self, batch: int) -> dict[int, int]:
+        """Return how far each file source was read, by Spark's numbers; skip unknown formats."""
+        try:
+            lines = [
+                json.loads(line) if line.startswith("{") else None
+                for line in _lines(self.storage.find(f"offsets/{batch}") or b"")[2:]
+            ]
+        except ValueError:
+            return {}
+        return {
+            number: line["logOffset"]
+            for number, line in enumerate(lines)
+            if line is not None and type(line.get("logOffset")) is int
+        }
 
-def _last(log: Path) -> int:
-    """Return the greatest number of a file in a log, or -1."""
-    if not log.is_dir():
-        return -1
-    return max((int(path.name) for path in log.iterdir() if path.name.isdecimal()), default=-1)
+    def _files_of(self, source: int, after: int, last: int) -> Iterator[Path]:
+        """Yield the local files in the log of a source, behind entry ``after`` up to ``last``."""
+        for number in range(after + 1, last + 1):
+            log = f"sources/{source}/{number}"
+            content = self.storage.find(log) or self.storage.find(f"{log}.compact") or b""
+            for line in _lines(content)[1:]:
+                with suppress(ValueError):
+                    entry = json.loads(line)
+                    place = urlsplit(entry["path"])
+                    if entry["batchId"] == number and place.scheme == "file":
+                        yield Path(unquote(place.path))
 
 
-def _is_intact(path: Path) -> bool:
+def _lines(content: Buffer) -> list[str]:
+    return bytes(content).decode().splitlines()
+
+
+def _is_intact(content: Buffer) -> bool:
     try:
-        version, *lines = path.read_text(encoding="utf-8").splitlines()
+        version, *lines = _lines(content)
         return (
             version.startswith("v")
             and bool(lines)
             and all(line == "-" or json.loads(line) is not None for line in lines)
         )
-    except (OSError, ValueError):
+    except ValueError:
         return False
-
-
-def _positions(offsets: Path) -> dict[int, int]:
-    """Return how far each file source was read, by Spark's numbers; skip unknown formats."""
-    try:
-        lines = [
-            json.loads(line) if line.startswith("{") else None
-            for line in offsets.read_text(encoding="utf-8").splitlines()[2:]
-        ]
-    except (OSError, ValueError):
-        return {}
-    return {
-        number: line["logOffset"]
-        for number, line in enumerate(lines)
-        if line is not None and type(line.get("logOffset")) is int
-    }
-
-
-def _files_of(log: Path, after: int, last: int) -> Iterator[Path]:
-    """Yield the local files in the log of a source, behind entry ``after`` up to ``last``."""
-    for number in range(after + 1, last + 1):
-        file = next(
-            (path for path in (log / str(number), log / f"{number}.compact") if path.is_file()),
-            None,
-        )
-        for line in file.read_text(encoding="utf-8").splitlines()[1:] if file else ():
-            with suppress(ValueError):
-                entry = json.loads(line)
-                place = urlsplit(entry["path"])
-                if entry["batchId"] == number and place.scheme == "file":
-                    yield Path(unquote(place.path))

@@ -1,6 +1,4 @@
-"""Build the streaming query: all sources, their rows packed by partition.
-
-What follows in each micro-batch, the shuffle and the partitions, is added by the batch loop.
+"""Build the streaming query: all sources, their rows packed by partition, and the partitions.
 
 Invariant: every packed row carries the epoch under which its task packed it. A partition refuses a
 batch whose rows disagree, so a task that read an old deployment cannot mix partitionings.
@@ -24,12 +22,16 @@ from muntin.model.catalog import Stream
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.deployment_file import DeploymentFile, LoadedDeployment
 from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.task import NO_TIME, PACKED, About, freeze
+from muntin.spark.partition.task import (
+    NO_TIME,
+    PACKED,
+    About,
+    BatchOrder,
+    PartitionStage,
+    freeze,
+)
 from muntin.spark.sources import SparkSource, decode_file
 from muntin.state.advance_limit import pack_segments
-
-BATCH = "muntin.batch"
-"""The local property of Spark's jobs that has the number of the batch."""
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 PackedRow: TypeAlias = tuple[int, About, memoryview | bytes]
@@ -77,7 +79,7 @@ def row_packer(
         context = TaskContext.get()
         task = context.partitionId() if context else 0
         loaded = tasks.read()
-        epoch = loaded.deployment.epoch(current_batch())
+        epoch = loaded.deployment.epoch(BatchOrder.taken().batch)
         packer = _packer(loaded, stream.name, epoch)
         segments = packer.segments(table)
         newest = segments[-1][1] if segments else NO_TIME
@@ -95,28 +97,23 @@ def row_packer(
 
 
 def _decoded(batch: pa.RecordBatch, stream: Stream) -> list[pa.Table]:
-    paths, contents = batch.column("path").to_pylist(), batch.column("content").to_pylist()
-    return [
-        decode_file(content, path, stream) for path, content in zip(paths, contents, strict=True)
-    ]
-
-
-def current_batch() -> int:
-    """Return the number of the batch that a packing task works for."""
-    context = TaskContext.get()
-    assert context is not None, "Spark calls this in a task"
-    return int(context.getLocalProperty(BATCH) or 0)
+    files = zip(batch.column("path").to_pylist(), batch.column("content"), strict=True)
+    return [decode_file(content.as_buffer(), path, stream) for path, content in files]
 
 
 def build(
-    deployment: Deployment,
-    tasks: DeploymentFile,
-    sources: Mapping[str, SparkSource],
+    deployment: Deployment, stage: PartitionStage, sources: Mapping[str, SparkSource]
 ) -> DataFrame:
-    """Return the streaming DataFrame of packed rows."""
+    """Return the streaming DataFrame of the outputs of partitions.
+
+    It is the same for all batches: what differs comes with the jobs (:class:`BatchOrder`), so that
+    nothing is built or shipped again for a batch.
+    """
     packed = []
     for stream in deployment.streams:
         source = sources[stream.name]
+        tasks = stage.deployment_file
         pack = row_packer(tasks, stream, deployment.partitions, files=source.files)
         packed.append(source.frame.mapInArrow(pack, _PACKED))
-    return reduce(DataFrame.unionAll, packed)
+    rows = reduce(DataFrame.unionAll, packed)
+    return stage.over(rows.repartitionById(deployment.partitions, "partition"))

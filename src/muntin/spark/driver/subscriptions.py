@@ -6,18 +6,17 @@ as gaps in its marks. Sinks get all results in any case. This module uses neithe
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from muntin.engine.subscription import Subscription
 from muntin.errors import InputError
+from muntin.spark.exchange.deployment_file import DeploymentFile
 from muntin.spark.exchange.marks import Mark
 
 _log = logging.getLogger("muntin.spark")
@@ -33,7 +32,7 @@ class Subscriptions:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._of: dict[str, list[Subscription]] = {}
-        self._file: Path | None = None
+        self._tasks: DeploymentFile | None = None
 
     def add(self, query: str, callback: Subscriber, buffer: int) -> Subscription:
         """Add a subscriber, from the next batch on."""
@@ -77,6 +76,11 @@ class Subscriptions:
         """Return whether any query has subscribers, so that partitions push results."""
         return bool(self._of)
 
+    def names(self) -> set[str]:
+        """Return the queries that have subscribers."""
+        with self._lock:
+            return {some[0].query for some in self._of.values()}
+
     def take(self, query: str, mark: Mark, results: pa.Table) -> None:
         """Offer pushed results of a query to its subscribers."""
         sequence = mark.sequence
@@ -97,26 +101,19 @@ class Subscriptions:
 
     # -- the file for tasks ----------------------------------------------------------------------
 
-    def begin(self, file: Path) -> None:
+    def begin(self, tasks: DeploymentFile) -> None:
         """Keep the file up to date from now on, because the engine runs."""
         with self._lock:
-            self._file = file
+            self._tasks = tasks
             self._write()
 
     def end(self) -> None:
         """Remove the file, because the engine no longer runs."""
         with self._lock:
-            if self._file is not None:
-                self._file.unlink(missing_ok=True)
-                self._file = None
+            if self._tasks is not None:
+                self._tasks.write_subscribed(())
+                self._tasks = None
 
     def _write(self) -> None:
-        if self._file is None:
-            return
-        names = [some[0].query for some in self._of.values()]
-        if not names:
-            self._file.unlink(missing_ok=True)
-            return
-        part = self._file.with_suffix(".part")
-        part.write_text(json.dumps(names), encoding="utf-8")
-        part.replace(self._file)
+        if self._tasks is not None:
+            self._tasks.write_subscribed(sorted(self.names()))

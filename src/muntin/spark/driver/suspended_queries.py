@@ -8,40 +8,55 @@ the same queries. A query that is dropped and registered again has another posit
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Container
-from pathlib import Path
 
 from muntin.errors import QuerySuspendedError
-from muntin.runtime.frames import damaged, pack, read_file, unpack, write_file, writing
+from muntin.runtime.frames import damaged, pack, unpack
+from muntin.spark.storage import Storage
 
 _log = logging.getLogger("muntin")
 _KIND = "suspended"
+"""Also the name of the file."""
+
+
+def suspension(query: str, reason: str) -> QuerySuspendedError:
+    """Return the error of a suspended query, with the remedies that there are on Spark."""
+    error = QuerySuspendedError(query, reason)
+    error.hint = (
+        "Start it again, with a changed text if the reason is one of its expressions: "
+        f'SparkEngine(..., replace=["{query}"]) or muntin run with --replace {shlex.quote(query)}. '
+        "In a running engine, drop it and register it again"
+    )
+    return error
 
 
 class SuspendedQueries:
-    """Reads and writes the file; ``reasons`` is its content, by position."""
+    """Reads and writes the file ``suspended``; ``reasons`` is its content, by position."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
         self.reasons: dict[int, str] = {}
 
     def load(self) -> None:
         """Read the file, if there is one."""
         self.reasons = {}
-        if not self._file.exists():
+        found = self._storage.find(_KIND)
+        if found is None:
             return
-        content, _ = unpack(read_file(self._file), _KIND, str(self._file))
+        where = self._storage.where(_KIND)
+        content, _ = unpack(found, _KIND, where)
         try:
             self.reasons = {int(place): str(reason) for place, reason in content.items()}
         except (ValueError, AttributeError) as error:
-            raise damaged(str(self._file)) from error
+            raise damaged(where) from error
 
     def add(self, place: int, query: str, reason: str) -> None:
         """Suspend a query permanently, and log it once."""
         if place not in self.reasons:
             self.reasons[place] = reason
             self._write()
-            _log.warning("%s", QuerySuspendedError(query, reason))
+            _log.warning("%s", suspension(query, reason))
 
     def keep(self, active: Container[int]) -> None:
         """Forget queries that are no longer active."""
@@ -51,5 +66,4 @@ class SuspendedQueries:
             self._write()
 
     def _write(self) -> None:
-        with writing(self._file.parent):
-            write_file(self._file, pack(_KIND, self.reasons))
+        self._storage.put(_KIND, pack(_KIND, self.reasons))

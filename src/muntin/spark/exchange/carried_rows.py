@@ -8,18 +8,16 @@ the next start.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
 from muntin.runtime.codec import decode, encode
-from muntin.runtime.frames import read_file, write_file, writing
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import Part, from_blob, to_blob
 from muntin.spark.exchange.packer import Packer
+from muntin.spark.storage import Storage
 
 HeldRows = Mapping[tuple[str, str], Sequence[pa.Table]]
 """Rows by dataflow and stream, one table per partition."""
@@ -33,7 +31,7 @@ class _CarriedRows:
     rows: bytes
 
 
-def set_aside(folder: Path, held: HeldRows) -> bool:
+def set_aside(storage: Storage, dataflow: str, held: HeldRows) -> bool:
     """Write, by stream, the rows of the dataflow that holds most of it; return if any."""
     most: dict[str, tuple[int, pa.Table]] = {}
     for (_, stream), tables in held.items():
@@ -42,13 +40,12 @@ def set_aside(folder: Path, held: HeldRows) -> bool:
             most[stream] = (len(together), together)
     for number, (stream, (_, table)) in enumerate(most.items()):
         content = encode(_CarriedRows(stream, to_blob(table)), _KIND)
-        with writing(folder):
-            write_file(folder / f"{number}.rows", content)
+        storage.put(f"{dataflow}/{number}.rows", content)
     return bool(most)
 
 
 def carried_parts(
-    deployment: Deployment, epochs: range, partition: int, folder: Path
+    deployment: Deployment, epochs: range, partition: int, storage: Storage
 ) -> tuple[tuple[str, Part], ...]:
     """Return a partition's part of the rows for the dataflows that the changes of ``epochs`` open.
 
@@ -61,8 +58,9 @@ def carried_parts(
     }
     found = []
     for placed in _first_of(deployment, opened):
-        for path in sorted((folder / placed.dataflow).glob("*.rows")):
-            kept = decode(read_file(path), _KIND, _CarriedRows, str(path))
+        for file in storage.names(placed.dataflow):
+            name = f"{placed.dataflow}/{file}"
+            kept = decode(storage.get(name), _KIND, _CarriedRows, storage.where(name))
             route = placed.partitioning.route(kept.stream)
             assert route is not None, "only rows of its streams were set aside"
             part = Packer(deployment, kept.stream).part_of(
@@ -73,19 +71,19 @@ def carried_parts(
     return tuple(found)
 
 
-def remove_carried(deployment: Deployment, batch: int, folder: Path) -> None:
+def remove_carried(deployment: Deployment, batch: int, storage: Storage) -> None:
     """Remove the rows of dataflows that were opened up to a complete batch."""
-    for change in deployment.changes if folder.is_dir() else ():
-        if change.carried and change.batch <= batch:
-            shutil.rmtree(folder / change.dataflow, ignore_errors=True)
+    done = {
+        change.dataflow for change in deployment.changes if change.carried and change.batch <= batch
+    }
+    if done:
+        storage.delete([name for name in storage.tree() if name.partition("/")[0] in done])
 
 
-def remove_unclaimed(deployment: Deployment, folder: Path) -> None:
+def remove_unclaimed(deployment: Deployment, storage: Storage) -> None:
     """Remove rows whose change was never written because the process was killed before."""
     known = {change.dataflow for change in deployment.changes if change.carried}
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if path.name not in known:
-            shutil.rmtree(path, ignore_errors=True)
+    storage.delete([name for name in storage.tree() if name.partition("/")[0] not in known])
 
 
 def _first_of(deployment: Deployment, dataflows: set[str]) -> Iterable[PlacedQuery]:

@@ -12,9 +12,11 @@ failure therefore has the epoch it had the first time, and the numbers of partit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -22,9 +24,10 @@ import pyarrow as pa
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
-from muntin.plan.query import Query
+from muntin.plan.query import Emit, Query
 from muntin.planner.distribution import Distribution, distribution_of
 from muntin.planner.partitioning import Partitioning
+from muntin.spark.exchange.merge_results import inserts
 from muntin.sql.script import read_query
 
 Place: TypeAlias = tuple[int, int]
@@ -133,9 +136,10 @@ class Deployment:
         dataflows = [None for _ in self.queries] + [
             change.dataflow for change in self.changes if change.added
         ]
-        numbers: dict[QueryPartitioning, int] = {}
-        found = []
-        for deployed, dataflow in zip(self.all_queries(), dataflows, strict=True):
+        every = list(zip(self.all_queries(), dataflows, strict=True))
+        found = self._placed_before(every)
+        numbers = {placed.partitioning: placed.partitioning_number for placed in found}
+        for deployed, dataflow in every[len(found) :]:
             query = self.bind(deployed)
             distribution = distribution_of(query)
             partitioning = QueryPartitioning(
@@ -152,7 +156,29 @@ class Deployment:
                     str(number) if dataflow is None else dataflow,
                 )
             )
+        _placed.append((self, tuple(found)))
         return found
+
+    def _placed_before(
+        self, every: Sequence[tuple[DeployedQuery, str | None]]
+    ) -> list[PlacedQuery]:
+        """Return the first queries as another version of this deployment has placed them.
+
+        Binding is slow, and a version has all queries of the one before: without this, a change
+        would cost as much as there were changes before it.
+        """
+        longest: list[PlacedQuery] = []
+        for other, known in list(_placed):
+            if other.streams != self.streams or other.tables != self.tables:
+                continue
+            same = list(
+                takewhile(
+                    lambda pair: pair[0].is_placement_of(*pair[1]), zip(known, every, strict=False)
+                )
+            )
+            if len(same) > len(longest):
+                longest = [placed for placed, _ in same]
+        return longest
 
     def active(self, epoch: int) -> list[int]:
         """Return the queries in force in an epoch, by position in :meth:`all_queries`."""
@@ -184,12 +210,39 @@ class PlacedQuery:
     partitioning_number: int
     dataflow: str
 
+    def is_placement_of(self, deployed: DeployedQuery, dataflow: str | None) -> bool:
+        """Return whether this is a query in a dataflow; None is that of its partitioning."""
+        own = str(self.partitioning_number) if dataflow is None else dataflow
+        return self.dataflow == own and self.registered == deployed
+
     @cached_property
     def parts(self) -> tuple[Query, ...]:
         """The queries that partitions run: the query, or parts that feed its global stage."""
         return self.distribution.parts
 
     @property
+    def is_final(self) -> bool:
+        """True if what a partition returns is a part of the results as it is.
+
+        Otherwise there is a global stage, or changes may cancel out across partitions.
+        """
+        changes = self.query.emit is Emit.CHANGES or self._gathers
+        return self.distribution.last is None and (self.distribution.apart or not changes)
+
+    @property
+    def _gathers(self) -> bool:
+        """True if partitions compute changes of which the query wants only inserts."""
+        return self.query.emit is Emit.INSERTS and not self.query.is_join
+
+    def shown(self, results: pa.Table) -> pa.Table:
+        """Return what the query wants of final results."""
+        return inserts(results, only=self._gathers)
+
+    @property
     def streams(self) -> list[str]:
         """The streams it reads."""
         return [route.stream for route in self.distribution.routes]
+
+
+_placed: deque[tuple[Deployment, tuple[PlacedQuery, ...]]] = deque(maxlen=4)
+"""The deployments whose queries this process placed last."""

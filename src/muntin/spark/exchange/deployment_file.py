@@ -9,14 +9,17 @@ that an old checkpoint is found and refused by its format.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from muntin.runtime.codec import decode, encode
-from muntin.runtime.frames import PREFIX, read_file
+from muntin.runtime.frames import PREFIX, Buffer, missing
 from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.storage import Storage
+from muntin.spark.storage.fence import versioned
 
 _KIND = "deployment"
+PROGRAM = "program"
 _MOST_LOADED = 8
 """Deployments that a process caches; one Spark worker serves several engines in turn."""
 
@@ -39,51 +42,57 @@ class LoadedDeployment:
 
 @dataclass(frozen=True)
 class DeploymentFile:
-    """The file of a deployment and the folders beside it, as tasks see them."""
+    """The file of a deployment and the folders beside it, as tasks see them.
 
-    path: str
+    ``token`` is that of the driver, which is part of the names of files that it replaces.
+    """
+
+    storage: Storage
+    token: str = ""
 
     def read(self) -> LoadedDeployment:
-        """Return the current deployment; it is decoded again only when the file has changed."""
-        # Opened every time, because network file systems check for newer content then.
-        with open(self.path, "rb") as file:  # noqa: PTH123 (workers call this for every batch)
-            start = file.read(PREFIX)
-            known = _loaded.get(self.path)
-            if known is None or known.content[:PREFIX] != start:
-                content = start + file.read()
-                known = LoadedDeployment(content, decode_deployment(content, self.path))
-                _loaded.pop(self.path, None)
-                _loaded[self.path] = known
-                while len(_loaded) > _MOST_LOADED:
-                    del _loaded[next(iter(_loaded))]
+        """Return the current deployment; it is read completely only when the file has changed."""
+        name = versioned(PROGRAM, self.token)
+        where = self.storage.where(name)
+        start = self.storage.start_of(name, PREFIX)
+        if start is None:
+            raise missing(where)
+        known = _loaded.get(where)
+        if known is None or known.content[:PREFIX] != start:
+            content = bytes(self.storage.get(name))
+            known = LoadedDeployment(content, decode_deployment(content, where))
+            _loaded.pop(where, None)
+            _loaded[where] = known
+            while len(_loaded) > _MOST_LOADED:
+                del _loaded[next(iter(_loaded))]
         return known
 
     @property
-    def folder(self) -> Path:
-        """The folder that holds it."""
-        return Path(self.path).parent
+    def carried(self) -> Storage:
+        """The rows that are set aside for new dataflows."""
+        return self.storage.below("carried")
 
     @property
-    def carried(self) -> Path:
-        """The folder of rows that are set aside for new dataflows."""
-        return self.folder / "carried"
+    def spool(self) -> Storage:
+        """The outputs that partitions leave for the driver."""
+        return self.storage.below("spool")
 
     @property
-    def subscribed(self) -> Path:
+    def _subscribed(self) -> str:
         """The file with the names of the queries that have subscribers, while there are any."""
-        return self.folder / "subscribed"
-
-    @property
-    def spool(self) -> Path:
-        """The folder in which partitions leave outputs for the driver."""
-        return self.folder / "spool"
+        return versioned("subscribed", self.token)
 
     def subscribed_queries(self) -> frozenset[str]:
         """Return the names of the queries that have subscribers now."""
-        try:
-            return frozenset(json.loads(self.subscribed.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return frozenset()
+        content = self.storage.find(self._subscribed)
+        return frozenset() if content is None else frozenset(json.loads(bytes(content)))
+
+    def write_subscribed(self, queries: Sequence[str]) -> None:
+        """Name the queries that have subscribers from now on."""
+        if queries:
+            self.storage.put(self._subscribed, json.dumps(queries).encode(), durable=False)
+        else:
+            self.storage.delete([self._subscribed])
 
 
 _loaded: dict[str, LoadedDeployment] = {}
@@ -96,13 +105,14 @@ def encode_deployment(run: str, deployment: Deployment) -> bytes:
     return encode(StoredDeployment(run, deployment), _KIND)
 
 
-def decode_deployment(content: bytes, where: str = "the deployment of the engine") -> Deployment:
+def decode_deployment(content: Buffer, where: str = "the deployment of the engine") -> Deployment:
     """Return the deployment in the content of its file."""
     return decode(content, _KIND, StoredDeployment, where).deployment
 
 
-def read_stored(path: Path) -> StoredDeployment | None:
-    """Return the run and the deployment in a file; None if there is no file."""
-    if not path.exists():
+def read_stored(storage: Storage) -> StoredDeployment | None:
+    """Return the run and the deployment in a storage; None if there is no file."""
+    content = storage.find(PROGRAM)
+    if content is None:
         return None
-    return decode(read_file(path), _KIND, StoredDeployment, str(path))
+    return decode(content, _KIND, StoredDeployment, storage.where(PROGRAM))

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+GLOBAL = -1
+"""In place of a partition, for results that are computed from those of all partitions."""
+
 
 @dataclass(frozen=True, order=True)
 class Mark:

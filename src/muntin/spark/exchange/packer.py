@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from muntin.engine.input_rows import read_rows
 from muntin.errors import EvaluationError
+from muntin.expressions.codes import real_codes, whole_codes
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.expressions.salvage import MOST
 from muntin.model.catalog import Stream
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
-from muntin.operators.code_reader import real_codes, whole_codes
 from muntin.plan.join import Code, CodeKind
 from muntin.planner.partitioning import OWN, Partitioning, home_text
 from muntin.spark.exchange.deployment import Deployment
@@ -61,7 +61,8 @@ class Packer:
             if route is None or not len(rows):
                 continue
             for partition, table in self._split(route, rows, self.owners(route, rows)):
-                yield partition, Part(number, self._stream.name, task, to_blob(table))
+                blob = to_blob(table, compressed=False)  # Spark's shuffle compresses it
+                yield partition, Part(number, self._stream.name, task, blob)
 
     def _split(
         self, route: Partitioning, rows: pa.Table, owners: Owners

@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 
 from muntin.planner.partitioning import OWN
 from muntin.runtime.external_quota import ExternalQuota, LimitState
-from muntin.runtime.fault_isolation import reason_of
 from muntin.runtime.holdings import rows_held
-from muntin.runtime.query_group import Output
+from muntin.runtime.query_group import Output, reason_of
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import Part, PartitionBatch
 from muntin.spark.partition.batch_rows import RoutedRows, rows_of
@@ -55,11 +54,21 @@ class DeployedDataflows:
             wanted = self.deployment.active(epoch)
             for place in [place for place in self._active if place not in wanted]:
                 self._drop(self._placed[place])
+                # It may have been added in this batch, and another may have its name from now on.
+                gone = {part.name for part in self._placed[place].parts}
+                initial = [(name, table) for name, table in initial if name not in gone]
             for place in [place for place in wanted if place not in self._active]:
                 initial += self._add(self._placed[place], batch.carried, clock)
             self._active, self.epoch = wanted, epoch
             self.reach = reach_of(self._placed[place] for place in wanted)
         return initial
+
+    def release(self) -> None:
+        """Drop the queries that later changes of the deployment drop, with what only they hold."""
+        kept = self.deployment.active(len(self.deployment.changes))
+        for place in [place for place in self._active if place not in kept]:
+            self._drop(self._placed[place])
+        self._active = [place for place in self._active if place in kept]
 
     def _drop(self, placed: PlacedQuery) -> None:
         dataflow = self.by_name[placed.dataflow]

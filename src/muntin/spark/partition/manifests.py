@@ -8,17 +8,24 @@ from the state of the manifest before it.
 A manifest lists what changed: one added file per partition, and the batches that no window reaches
 any more. Every so often one lists everything, so that a restart reads a bounded number of them.
 Files are deleted only after the manifest that leaves them out.
+
+Another driver may have taken over without this one noticing. So a manifest has the token of its
+driver, in its name too, and is never overwritten by another one. A driver records after which batch
+it begins; a reader ignores manifests of earlier drivers behind that batch, and of two manifests of
+one batch takes the one with the greater token. See :mod:`muntin.spark.driver.lease`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from muntin.runtime.codec import decode, encode
 from muntin.spark.partition import stored_batches
 from muntin.spark.partition.stored_batches import StoredBatch
 from muntin.spark.storage import Storage
+from muntin.spark.storage.fence import Fence, split_version, versioned
 
 _FOLDER = "batches"
 _KIND = "manifest"
@@ -40,24 +47,29 @@ class Manifest:
     """The changes since batch ``previous``; since the beginning if that is None.
 
     ``spark`` is the last micro-batch of Spark that is part of the state; batches without rows are
-    none of Spark's.
+    none of Spark's. ``token`` is that of the driver, ``previous_token`` that of the driver of batch
+    ``previous``.
     """
 
     batch: int
     spark: int
     previous: int | None
     changes: tuple[PartitionChange, ...]
+    token: str = ""
+    previous_token: str = ""
 
 
 @dataclass
 class CommittedState:
     """The stored batches of every partition after ``batch``, by batch number, oldest first.
 
-    ``spark`` is the last micro-batch of Spark that is part of it.
+    ``spark`` is the last micro-batch of Spark that is part of it, ``token`` that of the driver that
+    completed the batch.
     """
 
     batch: int = -1
     spark: int = -1
+    token: str = ""
     partitions: dict[int, dict[int, StoredBatch]] = field(default_factory=dict)
 
     @property
@@ -76,7 +88,7 @@ class CommittedState:
             stored = self.partitions.setdefault(change.partition, {})
             left_out += [stored.pop(batch).file for batch in change.gone]
             stored[change.added.note.batch] = change.added
-        self.batch, self.spark = manifest.batch, manifest.spark
+        self.batch, self.spark, self.token = manifest.batch, manifest.spark, manifest.token
         return left_out
 
     def complete(self) -> Manifest:
@@ -86,22 +98,39 @@ class CommittedState:
             for partition, batches in self.partitions.items()
             for stored in batches.values()
         ]
-        return Manifest(self.batch, self.spark, None, tuple(changes))
+        return Manifest(self.batch, self.spark, None, tuple(changes), self.token)
+
+
+Completed: TypeAlias = tuple[int, str]
+"""A complete batch and the token of the driver that completed it."""
+
+NONE: Completed = (-1, "")
 
 
 class ManifestLog:
     """The manifests of a run; ``state`` is what the newest of them amounts to."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, fence: Fence | None = None) -> None:
         self._storage = storage
+        self._fence = Fence() if fence is None else fence
         self._since_complete = 0
         self.state = CommittedState()
 
     def last(self) -> int:
         """Return the last complete batch, or -1."""
-        return max(self._numbers(), default=-1)
+        return self._newest()[0]
 
-    def load(self, batch: int | None = None) -> CommittedState:
+    def _newest(self) -> Completed:
+        """Return the last complete batch, without those of drivers that were replaced before it."""
+        starts = self._fence.starts()
+        valid = (
+            (batch, token)
+            for batch, token in self._completed()
+            if all(batch <= after for later, after in starts.items() if later > token)
+        )
+        return max(valid, default=NONE)
+
+    def load(self, completed: Completed | None = None) -> CommittedState:
         """Read the state after a batch, by default the last complete one.
 
         Raises
@@ -109,12 +138,13 @@ class ManifestLog:
         CheckpointError
             When a manifest is missing or damaged.
         """
-        wanted: int | None = self.last() if batch is None else batch
+        wanted: int | None
+        wanted, token = self._newest() if completed is None else completed
         self.state = CommittedState()
         chain = []
         while wanted is not None and wanted >= 0:
-            chain.append(self._read(wanted))
-            wanted = chain[-1].previous
+            chain.append(self._read(wanted, token))
+            wanted, token = chain[-1].previous, chain[-1].previous_token
         for manifest in reversed(chain):
             self.state.apply(manifest)
         self._since_complete = len(chain)
@@ -129,23 +159,39 @@ class ManifestLog:
         batch = self.state.batch + 1
         previous = self.state.batch if batch else None
         spark = self.state.spark if spark is None else spark
-        manifest = Manifest(batch, spark, previous, tuple(changes))
+        manifest = Manifest(
+            batch, spark, previous, tuple(changes), self._fence.token, self.state.token
+        )
         left_out = self.state.apply(manifest)
         complete = previous is None or self._since_complete >= _CHANGES
         if complete:
             manifest = self.state.complete()
-        self._storage.put(_name(batch), encode(manifest, _KIND))
+        self._put(manifest)
         self._since_complete = 1 if complete else self._since_complete + 1
         self._storage.delete(left_out)
         if complete:
             self.sweep()
 
+    def _put(self, manifest: Manifest) -> None:
+        """Write a manifest; it counts for every later driver when this returns.
+
+        The first check avoids useless work. The second is what makes the batch complete: no later
+        driver had claimed the checkpoint when the manifest was there, so each of them finds it.
+        """
+        self._fence.check()
+        self._storage.put(_name(manifest.batch, manifest.token), encode(manifest, _KIND))
+        self._fence.check()
+
     def replace(self, stored: Mapping[int, StoredBatch]) -> None:
-        """Write the manifest of a batch that replaces the files of all partitions."""
-        self.state = CommittedState(self.state.batch + 1, self.state.spark)
+        """Write another manifest of the last complete batch: the same state in other files.
+
+        It counts because its token is newer.
+        """
+        assert self._fence.token > self.state.token, "no driver replaces a manifest of its own"
+        self.state = CommittedState(self.state.batch, self.state.spark, self._fence.token)
         for partition, one in stored.items():
             self.state.partitions[partition] = {one.note.batch: one}
-        self._storage.put(_name(self.state.batch), encode(self.state.complete(), _KIND))
+        self._put(self.state.complete())
         self._since_complete = 1
         self.sweep()
 
@@ -154,35 +200,42 @@ class ManifestLog:
         listed = {
             stored.file for batches in self.state.partitions.values() for stored in batches.values()
         }
-        files = (f"{stored_batches.FOLDER}/{name}" for name in self._batch_files())
-        self._storage.delete(file for file in files if file not in listed)
+        files = [f"{stored_batches.FOLDER}/{name}" for name in self._batch_files()]
         oldest = self.state.batch - self._since_complete
-        self._storage.delete(_name(number) for number in self._numbers() if number <= oldest)
+        old = [_name(batch, token) for batch, token in self._completed() if batch <= oldest]
+        self._delete([*(file for file in files if file not in listed), *old])
 
     def clear(self) -> None:
         """Delete everything: the run begins with batch 0."""
-        self._storage.delete(_name(number) for number in self._numbers())
-        self._storage.delete(f"{stored_batches.FOLDER}/{name}" for name in self._batch_files())
+        manifests = [_name(batch, token) for batch, token in self._completed()]
+        files = [f"{stored_batches.FOLDER}/{name}" for name in self._batch_files()]
+        self._delete([*manifests, *files])
         self.state = CommittedState()
         self._since_complete = 0
+
+    def _delete(self, listed: list[str]) -> None:
+        """Delete files; the check after they were listed spares those of later drivers."""
+        if listed:
+            self._fence.check()
+            self._storage.delete(listed)
 
     def _batch_files(self) -> list[str]:
         return self._storage.names(stored_batches.FOLDER)
 
-    def _numbers(self) -> Iterator[int]:
-        return (int(name) for name in self._storage.names(_FOLDER) if name.isdecimal())
+    def _completed(self) -> list[Completed]:
+        """Return the batches and tokens of all manifests."""
+        names = map(split_version, self._storage.names(_FOLDER))
+        return [(int(batch), token) for batch, token in names if batch.isdecimal()]
 
-    def _read(self, batch: int) -> Manifest:
-        name = _name(batch)
-        return decode(
-            self._storage.get(name), _KIND, Manifest, f"{_FOLDER}/{batch} of the checkpoint"
-        )
-
-
-def _name(batch: int) -> str:
-    return f"{_FOLDER}/{batch:012d}"
+    def _read(self, batch: int, token: str) -> Manifest:
+        content = self._storage.get(_name(batch, token))
+        return decode(content, _KIND, Manifest, f"{_FOLDER}/{batch} of the checkpoint")
 
 
-def stored_for(storage: Storage, batch: int, partition: int) -> tuple[StoredBatch, ...]:
+def _name(batch: int, token: str) -> str:
+    return versioned(f"{_FOLDER}/{batch:012d}", token)
+
+
+def stored_for(storage: Storage, after: Completed, partition: int) -> tuple[StoredBatch, ...]:
     """Return what a partition is rebuilt from after a complete batch; nothing before the first."""
-    return ManifestLog(storage).load(batch).stored(partition) if batch >= 0 else ()
+    return ManifestLog(storage).load(after).stored(partition) if after[0] >= 0 else ()

@@ -21,6 +21,9 @@ def rows_in_checkpoint(
 ) -> dict[tuple[str, str], list[pa.Table]]:
     """Return the rows that dataflows hold of streams in a committed state.
 
+    Rows that only dropped queries hold are not among them, even if the drop comes into force with
+    the next batch: a query that is replaced finds what it would find after it was dropped.
+
     ``exports`` are pairs of a dataflow and a stream; each gets one table per partition.
     """
     found: dict[tuple[str, str], list[pa.Table]] = {}
@@ -28,6 +31,7 @@ def rows_in_checkpoint(
         partition = RecoverablePartition.rebuilt(
             deployment, number, read_batches(storage, state.stored(number))
         )
+        partition.release()
         for dataflow, stream in exports:
             found.setdefault((dataflow, stream), []).append(partition.held(dataflow, stream))
     return found

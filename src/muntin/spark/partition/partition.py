@@ -72,7 +72,11 @@ class Partition:
     def apply(
         self, batch: PartitionBatch, on_release: OnRelease | None = None
     ) -> list[PartitionOutput]:
-        """Process a batch and return its outputs; ``on_release`` gets results of joins at once."""
+        """Process a batch and return its outputs.
+
+        ``on_release`` gets results of joins at once, and those of other queries at the end, unless
+        other partitions have a say in them.
+        """
         arrival = time.monotonic()
         self._move(batch)
         rows = rows_of(batch.parts)
@@ -99,7 +103,11 @@ class Partition:
         suspended = self.dataflows.suspended()
         for placed in self.dataflows.in_force():
             if placed.query.name not in suspended:
-                outputs += self._outputs(placed)
+                found = list(self._outputs(placed))
+                outputs += found
+                if on_release is not None and placed.is_final and not placed.query.is_join:
+                    for output in found:
+                        on_release(output.name, output.table)
         self._results.clear()
         return outputs
 
@@ -108,7 +116,10 @@ class Partition:
         for part in placed.parts:
             tables = self._results.get(part.name)
             if tables:
-                yield PartitionOutput(RESULTS, part.name, pa.concat_tables(tables))
+                results = pa.concat_tables(tables)
+                if placed.is_final:
+                    results = placed.shown(results)
+                yield PartitionOutput(RESULTS, part.name, results)
         last = placed.distribution.last
         snapshot = placed.query.emit is Emit.SNAPSHOT
         if last is not None and (snapshot or last.has_beginning):

@@ -15,18 +15,16 @@ from muntin.model.statistics import known_statistics
 from muntin.operators.join.schedule import TurnPace
 from muntin.planner.draft import Knowledge
 from muntin.planner.partitioning import OWN, marked
-from muntin.runtime.arrivals import batch_of, times_of
 from muntin.runtime.dataflow import Dataflow, Frontier
-from muntin.runtime.fault_isolation import reason_of
 from muntin.runtime.holdings import table_held
 from muntin.runtime.planned_query import PlannedQuery, plan_checked
-from muntin.runtime.query_group import Output
+from muntin.runtime.query_group import Output, reason_of
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.snapshot import Snapshot
 from muntin.spark.exchange.deployment import Deployment, Place, PlacedQuery
 from muntin.spark.exchange.messages import from_blob
 from muntin.spark.partition.partition_clock import CameBefore
-from muntin.state.batch import Batch
+from muntin.state.batch import Batch, batch_of, times_of
 
 _log = logging.getLogger("muntin")
 

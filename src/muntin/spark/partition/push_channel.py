@@ -19,7 +19,6 @@ import logging
 import os
 import secrets
 import socket
-import struct
 import threading
 import time
 from collections import Counter
@@ -34,6 +33,7 @@ import pyarrow as pa
 from muntin.errors import RunError
 from muntin.spark.exchange.marks import Mark
 from muntin.spark.exchange.messages import from_blob, to_blob
+from muntin.spark.partition.socket_timeouts import limit
 
 _log = logging.getLogger("muntin.spark")
 
@@ -73,18 +73,10 @@ def _connection(own: socket.socket, patience: float) -> Connection:
 
     Small messages are sent at once, and no call takes longer than ``patience`` seconds.
     """
-    own.setblocking(True)
     own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    _limit(own, socket.SO_SNDTIMEO, patience)
-    _limit(own, socket.SO_RCVTIMEO, patience)
+    limit(own, patience)
     return Connection(os.dup(own.fileno()))
-
-
-def _limit(own: socket.socket, option: int, seconds: float) -> None:
-    own.setsockopt(
-        socket.SOL_SOCKET, option, struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
-    )
 
 
 def _packed(query: str, mark: Mark, results: pa.Table) -> bytes:
@@ -136,7 +128,7 @@ class PushReceiver:
         try:
             with _connection(own, _PATIENCE) as connection:
                 if self._proved(connection):
-                    _limit(own, socket.SO_RCVTIMEO, 0)  # batches may be far apart
+                    limit(own, 0, socket.SO_RCVTIMEO)  # batches may be far apart
                     with contextlib.suppress(*_BROKEN):
                         self._receive(connection)
         finally:

@@ -20,6 +20,8 @@ from muntin.spark.partition.retained_batches import RetainedBatch, RetainedBatch
 
 FEW = 20_000
 """Rows beyond twice those in the windows that may be retained before a snapshot is taken."""
+MANY = 256
+"""Batches that may be retained, where they expire by age, before a snapshot is considered."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +104,14 @@ class RecoverablePartition:
         """Replace all batches by a snapshot when less than half of their rows are still held.
 
         Batches never expire by age where a partitioned window reads a stream, since it may hold a
-        single old row of one of them. At least as many rows as the snapshot has have come since
-        the last one, so the cost is O(1) per row.
+        single old row of one of them. Elsewhere they expire while rows arrive; but batches without
+        rows, which queries that come and go have, pile up behind the last rows. At least as many
+        rows as the snapshot has have come since the last one, so the cost is O(1) per row.
         """
         endless = any(reach.forever for reach in self._partition.dataflows.reach.values())
-        if not endless or self._retained.weight <= 2 * self.rows() + FEW:
+        if not (endless or len(self._retained.kept) > MANY):
+            return None
+        if self._retained.weight <= 2 * self.rows() + FEW:
             return None
         snapshot, since = self._partition.snapshot(self.version)
         gone += self._retained.replace_all(
@@ -118,6 +123,10 @@ class RecoverablePartition:
         """Return the rows that windows reach, and how many of them came before each query."""
         self._partition.dataflows.trim()
         return self._partition.snapshot(self.version)
+
+    def release(self) -> None:
+        """Release the rows that only queries hold which later changes of the deployment drop."""
+        self._partition.dataflows.release()
 
     def clock(self) -> PartitionClock:
         """Return the progress of event time."""

@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.planner.partitioning import OWN, Partitioning, marked
-from muntin.runtime.arrivals import times_of
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import Part, PartitionBatch, from_blob, to_blob
 from muntin.spark.exchange.packer import Packer
@@ -29,6 +28,7 @@ from muntin.spark.partition.partition import Partition
 from muntin.spark.partition.partition_clock import CameBefore
 from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.retained_batches import RetainedBatch, note_of
+from muntin.state.batch import times_of
 
 
 @dataclass(frozen=True)

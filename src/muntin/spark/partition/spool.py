@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
 from muntin.runtime.frames import damaged
 from muntin.spark.exchange.messages import PartitionOutput, from_blob, to_blob
+from muntin.spark.storage import Storage
 
-_FEW = 65_536
+FEW = 65_536
 """The largest output in bytes that travels through Spark."""
 
 
@@ -34,36 +34,32 @@ class Sent:
 
 @dataclass(frozen=True)
 class Spool:
-    """Writes and reads the files in a folder."""
+    """Writes and reads the files in a storage."""
 
-    folder: Path
+    storage: Storage
 
     def put(self, output: PartitionOutput) -> Sent:
         """Write an output to a file if it is large; return what to send."""
         rows = len(output.table)
-        if output.table.nbytes <= _FEW:
+        if output.table.nbytes <= FEW:
             return Sent(output.kind, output.name, rows, to_blob(output.table), "")
-        self.folder.mkdir(parents=True, exist_ok=True)
         name = f"{uuid.uuid4().hex}.arrow"
-        with (
-            pa.OSFile(str(self.folder / name), "wb") as sink,
-            pa.ipc.new_file(sink, output.table.schema) as writer,
-        ):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, output.table.schema) as writer:
             writer.write_table(output.table)
+        self.storage.put(name, memoryview(sink.getvalue()), durable=False)
         return Sent(output.kind, output.name, rows, b"", name)
 
     def take(self, blob: bytes, file: str) -> pa.Table:
         """Return the rows of an output that was sent."""
         if not file:
             return from_blob(blob)
-        path = self.folder / file
         try:
-            with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+            with pa.ipc.open_file(pa.py_buffer(self.storage.get(file))) as reader:
                 return reader.read_all()
         except (pa.ArrowException, OSError) as error:
-            raise damaged(str(path)) from error
+            raise damaged(self.storage.where(file)) from error
 
     def clear(self) -> None:
         """Remove all files: those of the last batch, and of failed attempts."""
-        for path in self.folder.glob("*.arrow"):
-            path.unlink(missing_ok=True)
+        self.storage.delete(self.storage.names())

@@ -26,8 +26,9 @@ from typing import Any
 
 from muntin.errors import RunError
 from muntin.spark.partition.server_files import idle_keys, short_path
+from muntin.spark.partition.socket_timeouts import limit
 from muntin.spark.partition.stored_batches import StoredBatch
-from muntin.spark.partition.wire import Answer, Order, receive_answer, send
+from muntin.spark.partition.wire import ALIVE, Answer, Order, receive_answer, send
 from muntin.spark.temp_files import private_folder, sweep
 
 _log = logging.getLogger("muntin.spark")
@@ -41,6 +42,8 @@ _BUSY = 120.0
 _START = 120.0
 """Seconds within which a new process must accept connections."""
 
+_MOST_OPEN = 16
+"""Connections that a process keeps open: a worker serves any partition of any engine."""
 
 LOST = "cannot be brought to batch"
 """Part of the error for a checkpoint from which a partition cannot be rebuilt."""
@@ -74,10 +77,7 @@ def _reached(path: Path, patience: float) -> Iterator[socket.socket]:
 
 def _proved(own: socket.socket, key: bytes, patience: float) -> Connection:
     """Exchange the proofs of the key; every answer must come within ``patience`` seconds."""
-    own.setblocking(True)
-    limit = struct.pack("ll", int(patience), int(patience % 1 * 1_000_000))
-    own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-    own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+    limit(own, patience)
     connection = Connection(os.dup(own.fileno()))
     try:
         answer_challenge(connection, key)
@@ -85,6 +85,31 @@ def _proved(own: socket.socket, key: bytes, patience: float) -> Connection:
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+_open: dict[Path, Connection] = {}
+"""Connections that this process keeps from batch to batch, by socket, the last used one last."""
+
+
+def _keep(path: Path, connection: Connection) -> None:
+    _open[path] = connection
+    while len(_open) > _MOST_OPEN:
+        _open.pop(next(iter(_open))).close()
+
+
+def _kept(path: Path) -> Connection | None:
+    """Return the connection that was kept, if the server is still at its other end."""
+    connection = _open.pop(path, None)
+    if connection is None:
+        return None
+    try:
+        while connection.poll():
+            late = connection.recv_bytes()
+            assert late == ALIVE, "a sign of life can come after the answer, and nothing else"
+    except (EOFError, OSError):
+        connection.close()
+        return None
     return connection
 
 
@@ -216,9 +241,14 @@ class StateClient:
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Connection]:
-        connection = self._connect() or self._start()
-        with connection:
+        """Connect to the server; a connection on which nothing failed is kept for later batches."""
+        connection = _kept(self._socket) or self._connect() or self._start()
+        try:
             yield connection
+        except BaseException:
+            connection.close()
+            raise
+        _keep(self._socket, connection)
 
     def _connect(self) -> Connection | None:
         """Connect to the server, if there is one; kill one that does not accept connections."""

@@ -17,13 +17,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import PushConnection, PushTarget
 from muntin.spark.partition.recovery import Applied, RecoverablePartition
 from muntin.spark.partition.server_files import idle_keys, idle_name, short_path
+from muntin.spark.partition.socket_timeouts import limit
 from muntin.spark.partition.spool import Spool
 from muntin.spark.partition.stored_batches import (
     StoredBatch,
@@ -44,7 +46,7 @@ from muntin.spark.partition.stored_batches import (
     read_batches,
 )
 from muntin.spark.partition.wire import Answer, Order, digest_of, receive, send, send_alive
-from muntin.spark.storage import Storage
+from muntin.spark.storage import Location, storage_at
 
 _BACKLOG = 64
 """Connections that wait while it works, or is suspended: who ends it must still reach it."""
@@ -54,6 +56,10 @@ _IDLE = 600.0
 _RELEASED = 60.0
 """Seconds without a request after which a server without a partition ends."""
 _WATCH = 1.0
+_PROOF = 10.0
+"""Seconds in which a client must prove that it has the key, and each message of that must come."""
+_STRANGE = (EOFError, OSError, AuthenticationError, AssertionError, ValueError)
+"""The errors of a failed proof of the key, whatever is at the other end."""
 
 
 class StateServer:
@@ -107,10 +113,16 @@ class StateServer:
         file = order.file
         if applied.snapshot is not None:
             file = new_file(partition.number, batch.batch)
-            order.storage.put(file, encode_batch(applied.snapshot))
+            storage_at(order.storage).put(file, encode_batch(applied.snapshot))
         stored = StoredBatch(file, applied.note)
+        spool = Spool(storage_at(order.spool))
+        sent = [
+            one
+            for output in applied.outputs
+            for one in order.results.send(output, spool, batch.batch, partition.number)
+        ]
         return Answer(
-            [Spool(order.spool).put(output) for output in applied.outputs],
+            sent,
             PartitionChange(partition.number, stored, tuple(applied.gone)),
             replace(applied.stats, unsent=unsent),
         )
@@ -129,12 +141,12 @@ class StateServer:
         connection: Connection,
         deployment: bytes,
         number: int,
-        storage: Storage,
+        storage: Location,
         stored: Sequence[StoredBatch],
     ) -> None:
         try:
             self._partition = RecoverablePartition.rebuilt(
-                decode_deployment(deployment), number, read_batches(storage, stored)
+                decode_deployment(deployment), number, read_batches(storage_at(storage), stored)
             )
         except CheckpointError as error:
             self._partition = None
@@ -172,11 +184,11 @@ class _Lifetime:
         finally:
             self.idle, self.client = time.monotonic(), None
 
-    def offer(self, socket: Path, key: Path) -> None:
+    def offer(self, address: Path, key: Path) -> None:
         """Rename the files so that the next engine finds them; end if they are gone."""
         name = idle_name(self.parent, os.getpid())
         try:
-            socket.rename(socket.with_name(f"{name}.sock"))
+            address.rename(address.with_name(f"{name}.sock"))
             key.rename(key.with_name(f"{name}.key"))  # last: where the key is, the socket is too
         except FileNotFoundError:
             os._exit(0)
@@ -201,29 +213,79 @@ class _Lifetime:
         os._exit(0)
 
 
+class Clients:
+    """The connections of a server: workers keep theirs from batch to batch."""
+
+    def __init__(self, listening: socket.socket, key: bytes) -> None:
+        self._listening = listening
+        self._key = key
+        self._open: list[Connection] = []
+
+    def next(self) -> tuple[Connection, tuple[Any, ...]]:
+        """Wait for the next request of any client, and return it with the connection."""
+        while True:
+            for ready in wait([self._listening, *self._open]):
+                if ready is self._listening:
+                    self._accept()
+                    continue
+                assert isinstance(ready, Connection), "one of the open ones"
+                try:
+                    return ready, receive(ready)
+                except (EOFError, OSError):
+                    self.drop(ready)
+
+    def _accept(self) -> None:
+        """Accept a client that proves in time that it has the key."""
+        with contextlib.suppress(*_STRANGE):
+            own, _ = self._listening.accept()
+            with own:
+                connection = Connection(os.dup(own.fileno()))
+                limit(own, _PROOF)
+                try:
+                    deliver_challenge(connection, self._key)
+                    answer_challenge(connection, self._key)
+                except BaseException:
+                    connection.close()
+                    raise
+                limit(own, 0)  # batches may be far apart
+            self._open.append(connection)
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection."""
+        connection.close()
+        self._open.remove(connection)
+
+    def keep_only(self, connection: Connection) -> None:
+        """Close all connections but one: whoever comes next belongs to another engine."""
+        for other in [known for known in self._open if known is not connection]:
+            self.drop(other)
+
+
 def serve(address: str, key: str, parent: int) -> None:
     """Serve one partition after the other, until the process must end."""
     lifetime = _Lifetime(parent)
     threading.Thread(target=lifetime.watch, daemon=True).start()
     server = StateServer()
     # It is never closed: that would remove a name which another server may have by then.
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with short_path(Path(address)) as path:
-        listener = Listener(path, "AF_UNIX", backlog=_BACKLOG, authkey=Path(key).read_bytes())
+        listening.bind(path)
+    listening.listen(_BACKLOG)
+    clients = Clients(listening, Path(key).read_bytes())
     prepare()  # clients that connect wait until the kernels are loaded
     while True:
-        with (
-            contextlib.suppress(EOFError, OSError, AuthenticationError),
-            listener.accept() as connection,
-        ):
-            while True:
-                request = receive(connection)
-                with lifetime.busy(connection):
-                    if request[0] == "release":
-                        server.release()
-                        lifetime.offer(*request[1:])
-                        send(connection, ("released",))
-                    else:
-                        server.answer(connection, request)
+        connection, request = clients.next()
+        try:
+            with lifetime.busy(connection):
+                if request[0] == "release":
+                    clients.keep_only(connection)
+                    server.release()
+                    lifetime.offer(*request[1:])
+                    send(connection, ("released",))
+                else:
+                    server.answer(connection, request)
+        except (EOFError, OSError):
+            clients.drop(connection)
 
 
 if __name__ == "__main__":

@@ -10,18 +10,20 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Iterable, Iterator
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import SparkContext, TaskContext
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from muntin.errors import RunError
-from muntin.runtime.codec import encode
+from muntin.runtime.codec import decode, encode
 from muntin.spark.exchange.carried_rows import carried_parts
 from muntin.spark.exchange.controls import Controls
 from muntin.spark.exchange.deployment import Deployment
@@ -30,10 +32,12 @@ from muntin.spark.exchange.messages import TIMELESS, Part, PartitionBatch
 from muntin.spark.exchange.partition_metrics import STATS
 from muntin.spark.partition.manifests import stored_for
 from muntin.spark.partition.push_channel import Address, PushTarget
+from muntin.spark.partition.result_writer import ResultPlan
+from muntin.spark.partition.spool import Sent
 from muntin.spark.partition.state_client import Request, StateClient
 from muntin.spark.partition.stored_batches import encode_batch, new_file
 from muntin.spark.partition.wire import Answer, Order, digest_of
-from muntin.spark.storage import LocalStorage
+from muntin.spark.storage import Storage
 from muntin.state.advance_limit import Segment, merge_segments, unpack_segments
 
 _OUTPUT = pa.schema(
@@ -52,6 +56,9 @@ PACKED = pa.schema([("partition", pa.int32()), ("about", pa.string()), ("blob", 
 """Packed rows: ``about`` is :class:`About` as JSON. Every column costs some of a batch's time."""
 NO_TIME = -(2**63)
 
+ORDER = "muntin.order"
+"""The local property of Spark's jobs that has the :class:`BatchOrder`."""
+
 STATE = "state"
 """The kind of output that carries a :class:`muntin.spark.partition.manifests.PartitionChange`."""
 
@@ -69,6 +76,14 @@ class About(NamedTuple):
     newest: int = NO_TIME
 
 
+def outputs_of(sent: Sequence[Sent]) -> pa.RecordBatch:
+    """Return outputs as rows of :data:`OUTPUT`."""
+    rows = [(one.kind, one.name, one.rows, one.blob, one.file) for one in sent]
+    values = zip(*rows, strict=True) if rows else ([] for _ in _OUTPUT)
+    arrays = [pa.array(list(one), kind) for one, kind in zip(values, _OUTPUT.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)
+
+
 @cache
 def freeze() -> None:
     """Exempt everything that is loaded from garbage collection, once in this process.
@@ -79,89 +94,143 @@ def freeze() -> None:
 
 
 @dataclass(frozen=True)
-class PartitionTask:
-    """Applies a micro-batch to the partitions of a run.
+class BatchOrder:
+    """What the tasks of one batch need besides rows.
 
     Parameters
     ----------
-    deployment_file, storage, run : DeploymentFile, LocalStorage, str
-        The deployment, the checkpoint and the name of the run.
-    driver : Address
-        The address to which results for subscribers are sent.
     batch : int
         The number of the batch; the one before it is complete.
     version : int
         The last batch in which partitions had work.
+    token : str
+        The token of the driver that completed the batch before.
     controls : Controls
         What it brings besides rows.
+    results : ResultPlan
+        Where results go.
+    """
+
+    batch: int
+    version: int
+    token: str
+    controls: Controls
+    results: ResultPlan
+
+    def give(self, context: SparkContext) -> None:
+        """Give it to the tasks of all jobs that this thread starts from now on."""
+        context.setLocalProperty(ORDER, b64encode(encode(self, ORDER)).decode())
+
+    @staticmethod
+    def taken() -> BatchOrder:
+        """Return the order of the batch of this task."""
+        context = TaskContext.get()
+        assert context is not None, "Spark calls this in a task"
+        text = context.getLocalProperty(ORDER)
+        assert text is not None, "given by the driver"
+        return _decoded_order(text)
+
+
+@lru_cache(maxsize=8)
+def _decoded_order(text: str) -> BatchOrder:
+    return decode(b64decode(text), ORDER, BatchOrder, "the order of a batch")
+
+
+@dataclass(frozen=True)
+class PartitionStage:
+    """The second stage of every batch of a run: a task for each partition.
+
+    Parameters
+    ----------
+    deployment_file, storage, run : DeploymentFile, Storage, str
+        The deployment, the checkpoint and the name of the run.
+    driver : Address
+        The address to which results for subscribers are sent.
     """
 
     deployment_file: DeploymentFile
-    storage: LocalStorage
+    storage: Storage
     run: str
     driver: Address
-    batch: int
-    version: int
-    controls: Controls
 
     def __call__(self, packed: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Apply the batch of a partition and yield its outputs; nothing if it got nothing."""
         context = TaskContext.get()
         assert context is not None, "Spark calls this in a task"
         received = [batch for batch in packed if batch.num_rows]
-        if received or self.controls:
-            yield self._outputs(context.partitionId(), received)
+        order = BatchOrder.taken()
+        if received or order.controls:
+            task = PartitionTask(self, order, context.partitionId())
+            yield task.outputs(received)
         freeze()
 
-    def _outputs(self, number: int, received: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-        loaded = self.deployment_file.read()
+    def over(self, parts: DataFrame) -> DataFrame:
+        """Return the outputs of the partitions, given their parts of the rows."""
+        return parts.mapInArrow(self.__call__, OUTPUT)
+
+
+@dataclass(frozen=True)
+class PartitionTask:
+    """Applies a batch to the partition ``number``."""
+
+    stage: PartitionStage
+    order: BatchOrder
+    number: int
+
+    def outputs(self, received: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+        """Apply what was received; return the outputs."""
+        stage, number = self.stage, self.number
+        loaded = stage.deployment_file.read()
         batch = self._partition_batch(received, loaded.deployment)
-        batch = self._with_carried(batch, loaded.deployment, number)
-        queries = self.deployment_file.subscribed_queries()
+        batch = self._with_carried(batch, loaded.deployment)
+        queries = stage.deployment_file.subscribed_queries()
         order = Order(
             digest_of(loaded.content),
-            self.version,
+            self.order.version,
             new_file(number, batch.batch),
-            self.storage,
-            self.deployment_file.spool,
-            PushTarget(self.driver, number, queries) if queries else None,
+            stage.storage.place,
+            stage.deployment_file.spool.place,
+            self.order.results,
+            PushTarget(stage.driver, number, queries) if queries else None,
         )
-        stored = partial(stored_for, self.storage, self.batch - 1, number)
+        before = (batch.batch - 1, self.order.token)
+        stored = partial(stored_for, stage.storage, before, number)
         request = Request(loaded.content, order, encode_batch(batch), stored)
-        answer = self._applied(StateClient(self.run, number, os.getppid()), request)
-        rows = [(sent.kind, sent.name, sent.rows, sent.blob, sent.file) for sent in answer.sent]
-        rows.append((STATE, "", 0, encode(answer.change, STATE), ""))
-        rows.append((STATS, "", 0, replace(answer.stats, worker=os.getpid()).to_blob(), ""))
-        columns = zip(zip(*rows, strict=True), _OUTPUT.types, strict=True)
-        arrays = [pa.array(values, kind) for values, kind in columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)
+        answer = self._applied(StateClient(stage.run, number, os.getppid()), request)
+        stats = replace(answer.stats, worker=os.getpid())
+        return outputs_of(
+            [
+                *answer.sent,
+                Sent(STATE, "", 0, encode(answer.change, STATE), ""),
+                Sent(STATS, "", 0, stats.to_blob(), ""),
+            ]
+        )
 
-    def _with_carried(
-        self, batch: PartitionBatch, deployment: Deployment, number: int
-    ) -> PartitionBatch:
+    def _with_carried(self, batch: PartitionBatch, deployment: Deployment) -> PartitionBatch:
         """Return a batch with the first rows of the dataflows that are opened in it."""
-        known = deployment.epoch(self.version)
+        known = deployment.epoch(self.order.version)
         if known >= batch.epoch:
             return batch
-        epochs, folder = range(known, batch.epoch), self.deployment_file.carried
-        return replace(batch, carried=carried_parts(deployment, epochs, number, folder))
+        epochs, storage = range(known, batch.epoch), self.stage.deployment_file.carried
+        return replace(batch, carried=carried_parts(deployment, epochs, self.number, storage))
 
     def _applied(self, client: StateClient, request: Request) -> Answer:
         """Apply a batch while it is written to the checkpoint."""
-        order = request.order
+        order, storage = request.order, self.stage.storage
         with ThreadPoolExecutor(1) as pool:
-            written = pool.submit(self.storage.put, order.file, request.frame)
+            written = pool.submit(storage.put, order.file, request.frame)
             answer = client.apply(request)
             written.result()
         if answer.change.added.file != order.file:
-            self.storage.delete([order.file])  # a snapshot has replaced it
+            storage.delete([order.file])  # a snapshot has replaced it
         return answer
 
     def _partition_batch(
         self, received: Iterable[pa.RecordBatch], deployment: Deployment
     ) -> PartitionBatch:
         """Return what the packing tasks sent to a partition, and the controls."""
-        batch, epoch = self.batch, deployment.epoch(self.batch)
+        batch, controls = self.order.batch, self.order.controls
+        epoch = deployment.epoch(batch)
         newest: dict[str, int] = {}
         segments: dict[str, list[Segment]] = {}
         parts = []
@@ -191,8 +260,8 @@ class PartitionTask:
             epoch,
             newest,
             tuple(parts),
-            self.controls.moment,
-            self.controls.rows,
+            controls.moment,
+            controls.rows,
             segments=merged,
             max_advance=deployment.max_advance,
         )

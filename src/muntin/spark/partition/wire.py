@@ -18,9 +18,10 @@ from muntin.runtime.frames import CheckpointError
 from muntin.spark.exchange.partition_metrics import PartitionMetrics
 from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import PushTarget
+from muntin.spark.partition.result_writer import ResultPlan
 from muntin.spark.partition.spool import Sent
 from muntin.spark.partition.stored_batches import StoredBatch
-from muntin.spark.storage import LocalStorage
+from muntin.spark.storage import Location
 
 _KIND = "message"
 
@@ -30,15 +31,16 @@ class Order:
     """What to do with the partition batch that follows this message as a frame.
 
     The partition must be in the state after batch ``version`` under the deployment with a
-    ``digest``. ``file`` is the name of the partition batch in the ``storage``. With a ``target``
-    the server sends results to subscribers as it computes them.
+    ``digest``. ``file`` is the name of the partition batch in the ``storage``, ``results`` says
+    where results go. With a ``target`` the server sends results to subscribers as it computes them.
     """
 
     digest: str
     version: int
     file: str
-    storage: LocalStorage
-    spool: Path
+    storage: Location
+    spool: Location
+    results: ResultPlan
     target: PushTarget | None = None
 
 
@@ -54,7 +56,7 @@ class Answer:
 _MESSAGES: dict[str, tuple[Any, ...]] = {
     "apply": (Order,),
     "extend": (bytes,),
-    "rebuild": (bytes, int, LocalStorage, tuple[StoredBatch, ...]),
+    "rebuild": (bytes, int, Location, tuple[StoredBatch, ...]),
     "extend?": (),
     "rebuild?": (),
     "rebuilt": (),

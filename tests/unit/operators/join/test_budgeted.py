@@ -17,7 +17,7 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
 from muntin.operators import workspace
-from muntin.operators.join import JoinOperator, NewRows, Tools, result_buffer
+from muntin.operators.join import JoinOperator, NewRows, Tools, make_join
 from muntin.operators.join.budgeted import BudgetedTactic
 from muntin.operators.join.probe_limiter import Budgets, CycleSample, ProbeLimiter
 from muntin.operators.workspace import Workspace
@@ -101,7 +101,7 @@ def schedules(draw: st.DrawFn, sources: int) -> dict[int, Budgets]:
 
 def made(plan: JoinPlan) -> tuple[JoinOperator, ProbeLimiter]:
     names = [source.relation for source in plan.query.sources]
-    join = JoinOperator(plan, names, {}, Tools(Evaluator(Duck()), Workspace()))
+    join = make_join(plan, names, {}, Tools(Evaluator(Duck()), Workspace()))
     assert isinstance(join.tactic, BudgetedTactic)
     return join, join.tactic.limiter
 
@@ -178,7 +178,7 @@ def test_the_compiled_join_probes_with_the_same_rows_as_its_twin(
     with (
         patch.object(partial_matches, "_LEAST", least),
         patch.object(workspace, "_COLUMNS", columns),
-        patch.object(result_buffer, "_MARGIN", min(columns // 2, 1 << 8)),
+        patch.object(workspace, "_MARGIN", min(columns // 2, 1 << 8)),
     ):
         limiter, results, samples = run_compiled(plan, rows, edges, schedule)
     assert results == twin.results

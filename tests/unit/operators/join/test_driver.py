@@ -10,8 +10,9 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.settings import Settings
-from muntin.operators.join import JoinOperator, NewRows, Tools
-from muntin.operators.join.equi_join import is_equi_join
+from muntin.operators.join import JoinOperator, NewRows, Tools, make_join
+from muntin.operators.join.program import is_equi_join
+from muntin.operators.join.snapshot import answer_of
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
 from muntin.planner.join_planner import plan_join
@@ -61,7 +62,7 @@ def test_pairs_are_two_windows_with_one_equality(
 
 
 def operator(sql: str, streams: str = "AB", **settings: str) -> JoinOperator:
-    return JoinOperator(
+    return make_join(
         plan(sql, **settings),
         list(streams),
         {"T": pa.table({"k": [1, 2, None]})},
@@ -104,7 +105,7 @@ def test_rows_loaded_from_history_complete_no_matches_but_are_partners() -> None
     join = operator("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 10 MICROSECONDS")
     join.fill(news([(1, 7)], [(1, 7)]), 1)
     assert join.rows() == [1, 1]
-    assert [matches.positions.tolist() for matches in join.answer()] == [[[0], [0]]]
+    assert [matches.positions.tolist() for matches in answer_of(join)] == [[[0], [0]]]
     assert join.state.counters[7] == 0
 
 

@@ -16,7 +16,7 @@ from muntin.sql.script import read_query
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 TWO = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 1 SECOND"
 THREE = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 1 SECOND"
-IN_TURNS = TacticOptions(Schedule(Levels.of_two([(1, 1)], (1,)), "lwo"))
+IN_TURNS = TacticOptions(Schedule(Levels(((1, 1),), (1,), (1, 0), (1, 1)), "lwo"))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from muntin.kernels import layout
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.settings import Settings
 from muntin.operators import workspace
-from muntin.operators.join import JoinOperator, NewRows, Tools, result_buffer
+from muntin.operators.join import JoinOperator, NewRows, Tools, make_join
 from muntin.operators.join.tree import TreeTactic
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
@@ -51,7 +51,7 @@ def operator(tree: str) -> JoinOperator:
     for name in NAMES:
         catalog.add(Stream(name, SCHEMA, "ts"))
     plan = plan_join(read_query(SQL, "q", catalog), Settings.of(tree=tree))
-    return JoinOperator(plan, list(NAMES), {}, Tools(Evaluator(Duck()), Workspace()))
+    return make_join(plan, list(NAMES), {}, Tools(Evaluator(Duck()), Workspace()))
 
 
 def feed(join: JoinOperator, rows: Rows, before: list[int], now: int) -> list[tuple[int, ...]]:
@@ -128,7 +128,7 @@ def test_a_node_holds_all_combinations_alive_each_once_and_chained(
     with (
         patch.object(partial_matches, "_LEAST", least),
         patch.object(workspace, "_COLUMNS", columns),
-        patch.object(result_buffer, "_MARGIN", min(columns // 2, 1 << 8)),
+        patch.object(workspace, "_MARGIN", min(columns // 2, 1 << 8)),
     ):
         join = operator(tree)
         expected, results = [], []
@@ -195,7 +195,7 @@ def test_dead_partial_matches_never_outnumber_the_living_by_far() -> None:
 def test_a_climb_with_more_results_than_fit_is_undone_and_repeated(
     columns: int,
 ) -> None:
-    with patch.object(workspace, "_COLUMNS", columns), patch.object(result_buffer, "_MARGIN", 1):
+    with patch.object(workspace, "_COLUMNS", columns), patch.object(workspace, "_MARGIN", 1):
         join = operator(TREES[0])
         rows: Rows = [[(1, 0)] * 4, [(2, 0)] * 3, [(4, 0)], [(3, 0)] * 5]
         results = feed(join, rows, [0] * 4, 5)

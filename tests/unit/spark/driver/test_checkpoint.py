@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -45,7 +46,7 @@ def test_a_checkpoint_has_one_engine_at_a_time_in_a_process(tmp_path: Path) -> N
 
 def test_a_checkpoint_is_free_when_the_process_that_has_it_is_killed(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "new" / "folder")
-    command = [sys.executable, "-c", HOLDER, str(checkpoint.folder)]
+    command = [sys.executable, "-c", HOLDER, checkpoint.name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         try:
             assert holder.stdout is not None
@@ -61,7 +62,13 @@ def test_a_checkpoint_is_free_when_the_process_that_has_it_is_killed(tmp_path: P
     checkpoint.release()
 
 
-def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path: Path) -> None:
+def no_space(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_folder_that_cannot_be_written_to_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     checkpoint = Checkpoint(tmp_path / "file" / "folder")
     with pytest.raises(
@@ -74,10 +81,12 @@ def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path: Path) -> None:
         checkpoint.acquire()
     full = Checkpoint(tmp_path)
     full.acquire()
-    (tmp_path / "muntin" / "program.part").symlink_to("/dev/full")
-    with pytest.raises(CheckpointError, match="cannot be written to: No space left on device"):
-        full.resume(Deployment((), {}, (), (), 1))
-    (tmp_path / "muntin" / "program.part").unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", no_space)
+        with pytest.raises(
+            CheckpointError, match=rf"{tmp_path} cannot be written to: No space left on device"
+        ):
+            full.resume(Deployment((), {}, (), (), 1))
     resumed = full.resume(Deployment((), {}, (), (), 1))
     assert resumed.run
     full.release()

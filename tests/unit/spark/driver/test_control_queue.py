@@ -10,6 +10,7 @@ from muntin.runtime.frames import CheckpointError
 from muntin.spark.driver.control_queue import ControlQueue
 from muntin.spark.exchange.controls import ControlRow, Controls
 from muntin.spark.storage import LocalStorage
+from tests.unit.spark.faulty_storage import Faults, FaultyStorage
 
 
 def queue(folder: Path) -> ControlQueue:
@@ -96,6 +97,6 @@ def test_damaged_records_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_advance_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "advance.part").symlink_to("/dev/full")
+    storage = FaultyStorage(LocalStorage(tmp_path), Faults(full=["advance"]))
     with pytest.raises(CheckpointError, match="cannot be written to: No space left on device"):
-        queue(tmp_path).advance(5)
+        ControlQueue(storage).advance(5)

@@ -12,6 +12,7 @@ import pytest
 
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.driver.global_stage_log import StageLog
+from muntin.spark.storage import LocalStorage
 
 
 def table(*values: int) -> pa.Table:
@@ -31,12 +32,12 @@ def values(log: StageLog, batch: int) -> list[tuple[int, bool, int | None, list[
 
 
 def test_entries_are_read_from_the_last_full_one_up_to_a_batch(tmp_path: Path) -> None:
-    log = StageLog(tmp_path / "0")
+    log = StageLog(LocalStorage(tmp_path / "0"))
     assert values(log, 7) == []
     log.write(2, [table(1), table()], None, whole=True)
     log.write(3, [table(2), table(3)], 50, whole=False)
     log.write(6, [table(), table(4)], 60, whole=False)
-    assert values(StageLog(tmp_path / "0"), 6) == [
+    assert values(StageLog(LocalStorage(tmp_path / "0")), 6) == [
         (2, True, None, [[1], []]),
         (3, False, 50, [[2], [3]]),
     ]
@@ -48,17 +49,17 @@ def test_entries_are_read_from_the_last_full_one_up_to_a_batch(tmp_path: Path) -
 
 
 def test_an_entry_that_is_written_again_replaces_the_first(tmp_path: Path) -> None:
-    log = StageLog(tmp_path)
+    log = StageLog(LocalStorage(tmp_path))
     log.write(0, [table(1)], None, whole=True)
     log.write(1, [table(2)], None, whole=False)
-    again = StageLog(tmp_path)
+    again = StageLog(LocalStorage(tmp_path))
     again.load(1)
     again.write(1, [table(3)], None, whole=False)
     assert [entry[3] for entry in values(again, 2)] == [[[1]], [[3]]]
 
 
 def test_damaged_and_missing_files_are_named(tmp_path: Path) -> None:
-    log = StageLog(tmp_path)
+    log = StageLog(LocalStorage(tmp_path))
     for batch in range(3):
         log.write(batch, [table(batch)], None, whole=not batch)
     file = tmp_path / "000000000001.changes"

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from muntin.engine.declarations import Declarations
 from muntin.errors import CatalogError, InputError
 from muntin.model.catalog import Stream
+from muntin.spark.batch_results import BatchResults
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.output_writer import OutputWriter
 from muntin.spark.driver.query_reports import QueryReports
@@ -28,6 +29,7 @@ from muntin.spark.exchange.messages import PartitionBatch
 from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.spool import Spool
 from muntin.spark.sinks import Sink, SinkMaker
+from muntin.spark.storage import LocalStorage
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
 SQL = "SELECT k FROM A WINDOW 1 MINUTE"
@@ -35,7 +37,7 @@ IDLE = {"message": "Waiting for data to arrive", "isDataAvailable": False, "isTr
 
 
 class Discarding(Sink):
-    def write(self, results: pa.Table, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         """Keep nothing."""
 
 
@@ -49,11 +51,13 @@ class Parts:
 
     def __init__(self, folder: Path) -> None:
         declared = Declarations(connected=True)
-        self.registry = SparkRegistry(declared, SinkMaker(MagicMock(), folder / "results"))
+        self.registry = SparkRegistry(
+            declared, SinkMaker(MagicMock(), LocalStorage(folder / "results"))
+        )
         for name in "AB":
             self.registry.add_stream(Stream(name, SCHEMA, "ts"), MagicMock())
         self.run = RunState()
-        self.writer = OutputWriter(folder, Spool(folder / "spool"))
+        self.writer = OutputWriter(LocalStorage(folder), Spool(LocalStorage(folder / "spool")))
         self.subscriptions = Subscriptions()
         self.load = LoadController(1, 1.0, lambda _: None)
         self.reports = QueryReports(
@@ -115,7 +119,7 @@ def test_the_id_is_that_of_the_query_in_the_checkpoint_and_unknown_before_the_fi
     assert own is not None
     assert state.id() not in {None, own}
     parts.start()
-    assert state.run_id() == "run"
+    assert state.run_id() not in {None, "run", parts.query(name="other").run_id()}
 
 
 def test_a_name_that_is_registered_again_is_another_query(parts: Parts) -> None:
@@ -170,7 +174,7 @@ def test_progress_counts_the_results_of_each_batch_and_skips_triggers_without_on
     last = early.last_progress()
     assert last == early.recent_progress()[-1]
     assert last is not None
-    assert (last["id"], last["runId"], last["name"]) == (early.id(), "run", "early")
+    assert (last["id"], last["runId"], last["name"]) == (early.id(), early.run_id(), "early")
     assert last["sink"]["description"] == "a Discarding"
     assert (last["muntin"]["query"], last["muntin"]["results"]) == ("early", 7)
 

@@ -11,9 +11,11 @@ from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.model.catalog import Stream
 from muntin.model.settings import Settings
 from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError
-from muntin.spark.driver.resume_plan import meaning_of, plan_resume
+from muntin.spark.driver.query_meaning import meaning_of
+from muntin.spark.driver.resume_plan import ResumePlan, plan_resume
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.deployment_file import StoredDeployment
+from muntin.spark.replacement import NOTHING, Replacement
 
 STREAMS = (
     Stream(
@@ -23,7 +25,8 @@ STREAMS = (
 CHANGES = "SELECT v FROM A WINDOW 10 SECONDS EMIT CHANGES"
 WIDER = "SELECT v FROM A WINDOW 20 SECONDS EMIT CHANGES"
 INSERTS = "SELECT v FROM A WINDOW 10 SECONDS"
-NOTHING: frozenset[str] = frozenset()
+NONE: frozenset[str] = frozenset()
+ALL = Replacement(everything=True)
 
 
 def registered(
@@ -39,16 +42,23 @@ def deployment(*queries: DeployedQuery) -> Deployment:
     return Deployment(STREAMS, {}, queries)
 
 
+def planned(
+    before: list[DeployedQuery],
+    now: list[DeployedQuery],
+    replacement: Replacement = NOTHING,
+    anew: frozenset[str] = NONE,
+) -> ResumePlan:
+    stored = StoredDeployment("run", deployment(*before))
+    return plan_resume(stored, deployment(*now), anew, replacement)
+
+
 def outcome(
     before: DeployedQuery,
     now: DeployedQuery,
-    anew: frozenset[str] = NOTHING,
-    *,
-    may_replace: bool = False,
+    anew: frozenset[str] = NONE,
+    replacement: Replacement = NOTHING,
 ) -> str:
-    found = plan_resume(
-        StoredDeployment("run", deployment(before)), deployment(now), anew, may_replace=may_replace
-    )
+    found = planned([before], [now], replacement, anew)
     if found.added:
         assert (found.dropped, found.added) == ((before.name,), (now,))
         return "anew"
@@ -80,45 +90,91 @@ def test_a_query_with_the_same_results_is_resumed_despite_other_layout_and_setti
         )
 
 
-@pytest.mark.parametrize("sink", ["parquet /out", "orc /out", "a function", "kafka"])
+@pytest.mark.parametrize("sink", ["parquet /out", "a function", "kafka", "memory", "console"])
 @pytest.mark.parametrize(
     ("now", "settings", "what"),
     [
-        (WIDER, {}, "its text"),
+        (WIDER, {}, r"its windows: A \[RANGE 10 seconds\] is now \[RANGE 20 seconds\]"),
+        (CHANGES.replace("WINDOW 10 SECONDS", "WINDOW 5 ROWS"), {}, r"its windows: .*\[ROWS 5\]"),
+        (CHANGES.replace("10 SECONDS", "'10 seconds'"), {}, "the text of its windows"),
         (CHANGES.replace("v FROM", "v + 1 AS v FROM"), {}, "its text"),
+        (WIDER.replace("v FROM", "v + 1 AS v FROM"), {}, "its text"),
         (INSERTS, {}, "its text"),
-        (CHANGES, {"reevaluation": "5 seconds"}, "a setting"),
+        (
+            CHANGES,
+            {"reevaluation": "5 seconds"},
+            "the setting reevaluation, which was the default and is '5 seconds'",
+        ),
+        (
+            f"{WIDER} WITH (reevaluation = '5 seconds')",
+            {},
+            "its windows: .* and the setting reevaluation, which was the default",
+        ),
     ],
-    ids=["window", "select", "emit", "setting"],
+    ids=["window", "kind", "units", "select", "both", "emit", "setting", "with"],
 )
-def test_a_changed_query_is_refused_in_the_same_sink_and_may_replace_it(
+def test_a_changed_query_is_refused_with_a_remedy_until_it_is_named(
     sink: str, now: str, settings: dict[str, str], what: str
 ) -> None:
     before, changed = (
         registered(CHANGES, sink),
         registered(now, sink, incarnation="new", **settings),
     )
+    fact = rf"^query q has changed \({what}.*\), so it can .* nor its results \({sink}\)\. "
+    remedies = {
+        NOTHING: r"""SparkEngine\(\.\.\., replace=\["q"\]\)""",
+        Replacement(names=("r",)): r"""SparkEngine\(\.\.\., replace=\["r", "q"\]\)""",
+        Replacement(command="muntin run app.sql --once"): "muntin run app.sql --once --replace q",
+    }
+    for replacement, remedy in remedies.items():
+        with pytest.raises(CheckpointError, match=fact + rf"To start it again .*: {remedy}\. "):
+            outcome(before, changed, replacement=replacement)
+    for replacement in (ALL, Replacement(names=("Q",))):
+        assert outcome(before, changed, replacement=replacement) == "anew"
+
+
+def test_all_changed_queries_are_named_at_once() -> None:
+    before = [registered(CHANGES, f"parquet /{name}", name) for name in ("a", "b", "c")]
+    now = [registered(WIDER, f"parquet /{name}", name) for name in ("a", "b c", "c")]
     with pytest.raises(
         CheckpointError,
         match=(
-            rf"query q has changed \({what}.*its sink \({sink}\).*another name or "
-            r"sink.*--replace"
+            r"query a has changed .*\(parquet /a\); query c has changed .*start them again.*: "
+            r"muntin run x --replace b --replace a --replace c\. .*give them"
         ),
     ):
-        outcome(before, changed)
-    assert outcome(before, changed, may_replace=True) == "anew"
+        planned(before, now, Replacement(names=("b",), command="muntin run x --replace b"))
 
 
-def test_a_changed_query_starts_over_if_nothing_is_left_of_the_old_one() -> None:
-    for sink in ("memory", "console"):
-        assert outcome(registered(CHANGES, sink), registered(WIDER, sink)) == "anew"
-    assert outcome(registered(CHANGES), registered(WIDER, "parquet /other")) == "anew"
-    renamed = plan_resume(
-        StoredDeployment("run", deployment(registered(CHANGES))),
-        deployment(registered(WIDER, name="r")),
-        NOTHING,
-        may_replace=False,
-    )
+def test_a_named_query_starts_again_and_the_others_are_resumed() -> None:
+    before = [registered(CHANGES, f"parquet /{name}", name) for name in ("a", "b", "c")]
+    now = [registered(CHANGES, f"parquet /{name}", name, "new") for name in ("a", "b", "c")]
+    now[2] = registered(WIDER, "parquet /c", "c", "new")
+    found = planned(before, now, Replacement(names=("B", "c")))
+    assert (found.dropped, found.added) == (("b", "c"), (now[1], now[2]))
+    assert dict(found.replaced) == {
+        "b": "",
+        "c": "its windows: A [RANGE 10 seconds] is now [RANGE 20 seconds]",
+    }
+    kept = [query for query in found.deployment.in_force() if query.name not in found.dropped]
+    assert [(query.name, query.incarnation) for query in kept] == [("a", "old")]
+
+
+def test_a_named_query_starts_again_once() -> None:
+    named = Replacement(names=("q",))
+    unchanged = registered(CHANGES), registered(CHANGES, incarnation="new")
+    assert outcome(*unchanged, replacement=named) == "anew"
+    assert outcome(*unchanged, replacement=named.finished()) == "resumed"
+    assert outcome(registered(CHANGES), registered(WIDER), replacement=named.finished()) == "anew"
+
+
+def test_permission_for_all_resumes_what_has_not_changed() -> None:
+    unchanged = registered(CHANGES), registered(CHANGES, incarnation="new")
+    assert outcome(*unchanged, replacement=ALL) == "resumed"
+
+
+def test_a_query_under_another_name_is_another_query() -> None:
+    renamed = planned([registered(CHANGES)], [registered(WIDER, name="r")])
     assert (renamed.dropped, [query.name for query in renamed.added]) == (("q",), ["r"])
 
 
@@ -135,7 +191,7 @@ def test_a_query_that_was_dropped_and_declared_again_starts_over() -> None:
 def test_under_overload_every_setting_affects_results() -> None:
     join = "SELECT a.v AS x, b.v AS y FROM A a, A b WHERE a.k = b.k WINDOW 10 SECONDS"
     before = registered(join, overload="adapt", resources="10")
-    with pytest.raises(CheckpointError, match="a setting that determines its results"):
+    with pytest.raises(CheckpointError, match="the setting resources, which was '10' and is '20'"):
         outcome(before, registered(join, overload="adapt", resources="20"))
     assert outcome(before, registered(join, overload="adapt", resources="10")) == "resumed"
 
@@ -154,8 +210,8 @@ def test_the_query_in_force_is_resumed_not_one_of_the_same_name_before_it() -> N
     found = plan_resume(
         StoredDeployment("run", stored),
         deployment(registered(WIDER, expiry="lazy")),
+        NONE,
         NOTHING,
-        may_replace=False,
     )
     assert found.deployment.queries == (first,)
     assert [(query.incarnation, query.settings) for query in found.deployment.in_force()] == [
@@ -174,17 +230,17 @@ def test_results_in_a_checkpoint_whose_spark_files_are_gone_are_not_overwritten(
         batch = tmp_path / "muntin" / place / "batch-000000000.parquet"
         batch.touch()
         with pytest.raises(
-            CheckpointError, match=r"holds results of a run whose Spark files are gone.*--replace"
+            CheckpointError,
+            match=r"holds results of a run whose Spark files are gone.*replace=True",
         ):
             checkpoint.resume(deployment(registered(CHANGES)))
         assert batch.exists()
-        checkpoint.resume(deployment(registered(CHANGES)), may_replace=True)
+        named = Replacement(names=("q",))
+        with pytest.raises(CheckpointError, match=r"--replace-all|replace=True"):
+            checkpoint.resume(deployment(registered(CHANGES)), NONE, named)
+        checkpoint.resume(deployment(registered(CHANGES)), NONE, ALL)
         assert not batch.exists()
     for place in ("global", "carried", "spool"):
-        (tmp_path / "muntin" / place / "0").mkdir(parents=True)
+        checkpoint.storage.put(f"{place}/0/file", b"")
     checkpoint.resume(deployment(registered(CHANGES)))
-    assert sorted(path.name for path in (tmp_path / "muntin").iterdir()) == [
-        "late",
-        "program",
-        "results",
-    ]
+    assert checkpoint.storage.tree() == ["program"]

@@ -23,6 +23,7 @@ from muntin.errors import InputError
 from muntin.spark.driver.subscriptions import Subscriptions
 from muntin.spark.exchange.deployment_file import DeploymentFile
 from muntin.spark.exchange.marks import Mark, Once
+from muntin.spark.storage import LocalStorage
 
 Came = list[tuple[Mark, list[int]]]
 
@@ -179,11 +180,11 @@ def test_the_thread_of_an_idle_subscriber_ends_and_starts_again(
 
 
 def test_tasks_find_the_names_while_the_engine_runs(tmp_path: Path) -> None:
-    file, tasks = tmp_path / "subscribed", DeploymentFile(str(tmp_path / "program"))
+    file, tasks = tmp_path / "subscribed", DeploymentFile(LocalStorage(tmp_path))
     subscriptions = Subscriptions()
     first = subscriptions.add("q", print, BUFFER)
     assert tasks.subscribed_queries() == frozenset()
-    subscriptions.begin(file)
+    subscriptions.begin(tasks)
     assert tasks.subscribed_queries() == {"q"}
     second = subscriptions.add("Other", print, BUFFER)
     assert tasks.subscribed_queries() == {"q", "Other"}
@@ -198,7 +199,7 @@ def test_tasks_find_the_names_while_the_engine_runs(tmp_path: Path) -> None:
     subscriptions.end()
     assert not file.exists()
     file.write_text('["of a run that crashed"]', encoding="utf-8")
-    Subscriptions().begin(file)
+    Subscriptions().begin(tasks)
     assert not file.exists()
 
 

@@ -13,8 +13,10 @@ from pyspark.sql import Row
 from muntin.errors import EvaluationError
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.catalog import Stream
+from muntin.spark.batch_results import BatchResults
+from muntin.spark.driver.batch_outputs import BatchOutputs
 from muntin.spark.driver.checkpoint import CheckpointError
-from muntin.spark.driver.output_writer import BatchOutputs, OutputWriter
+from muntin.spark.driver.output_writer import OutputWriter
 from muntin.spark.driver.registry import RegisteredQuery
 from muntin.spark.driver.suspended_queries import SuspendedQueries
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
@@ -24,6 +26,7 @@ from muntin.spark.exchange.partition_metrics import STATS
 from muntin.spark.partition.partition import RESULTS
 from muntin.spark.partition.recovery import Applied, RecoverablePartition
 from muntin.spark.partition.spool import Spool
+from muntin.spark.storage import LocalStorage
 from muntin.sql.script import read_query
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
@@ -118,9 +121,12 @@ class Collected:
     def __init__(self) -> None:
         self.counts: list[int] = []
 
-    def write(self, table: pa.Table, batch: int) -> None:
+    def target(self) -> None:
+        """Return nothing: executors do not write to it."""
+
+    def write(self, results: BatchResults, batch: int) -> None:
         assert batch == len(self.counts)
-        self.counts.append(len(table))
+        self.counts.append(len(results))
 
 
 class Run:
@@ -132,12 +138,13 @@ class Run:
     def __init__(self, folder: Path, deployment: Deployment) -> None:
         self.program = deployment
         self.partitions = [RecoverablePartition(deployment, number) for number in range(2)]
-        self.writer = OutputWriter(folder, Spool(folder / "spool"))
+        self.writer = OutputWriter(LocalStorage(folder), Spool(LocalStorage(folder / "spool")))
         self.sinks: dict[str, Collected] = {}
 
     def batch(
         self, batch: int, monkeypatch: pytest.MonkeyPatch, *, broken: int | None = None
     ) -> None:
+        self.writer.plan(batch, self.registered().values(), ())
         found: BatchOutputs = {}
         for number, partition in enumerate(self.partitions):
             with monkeypatch.context() as patch:
@@ -145,7 +152,13 @@ class Run:
                     break_marked(patch)
                 applied = partition.apply(partition_batch(self.program, number, batch, *range(20)))
             for output in applied.outputs:
-                row = Row(kind=output.kind, name=output.name, blob=to_blob(output.table), file="")
+                row = Row(
+                    kind=output.kind,
+                    name=output.name,
+                    rows=len(output.table),
+                    blob=to_blob(output.table),
+                    file="",
+                )
                 found.setdefault((output.kind, output.name), []).append(row)
             found.setdefault((STATS, ""), []).append(Row(blob=applied.stats.to_blob()))
         self.writer.write(found, batch, self.registered(), self.program.streams)
@@ -182,7 +195,7 @@ def test_a_query_that_fails_in_one_partition_stops_in_all(
     assert run.sinks["failing"].counts == [20, 0, 0]
     assert "nothing works" in run.writer.suspended["failing"]
     assert not caplog.records
-    restarted = OutputWriter(tmp_path, Spool(tmp_path / "spool"))
+    restarted = OutputWriter(LocalStorage(tmp_path), Spool(LocalStorage(tmp_path / "spool")))
     restarted.begin(run.program, 3)
     assert restarted.suspended == run.writer.suspended
 
@@ -205,10 +218,10 @@ def test_a_failing_global_stage_suspends_only_its_query(
 
 def test_a_query_that_is_registered_again_runs(tmp_path: Path) -> None:
     """It has another place; the old one is no longer used."""
-    suspended = SuspendedQueries(tmp_path / "suspended")
+    suspended = SuspendedQueries(LocalStorage(tmp_path))
     suspended.add(1, "q", "no reason")
     suspended.keep({0, 2})
-    again = SuspendedQueries(tmp_path / "suspended")
+    again = SuspendedQueries(LocalStorage(tmp_path))
     again.load()
     assert again.reasons == {}
 
@@ -216,7 +229,7 @@ def test_a_query_that_is_registered_again_runs(tmp_path: Path) -> None:
 def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "suspended").write_text("[1")
     with pytest.raises(CheckpointError, match="suspended is damaged"):
-        SuspendedQueries(tmp_path / "suspended").load()
+        SuspendedQueries(LocalStorage(tmp_path)).load()
 
 
 def test_rows_are_partitioned_although_their_key_cannot_be_evaluated(

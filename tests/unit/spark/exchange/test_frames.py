@@ -136,8 +136,7 @@ def test_a_file_is_replaced_in_one_step(tmp_path: Path) -> None:
 
 def begun(folder: Path) -> Checkpoint:
     checkpoint = Checkpoint(folder)
-    (checkpoint.spark / "offsets").mkdir(parents=True)
-    (checkpoint.spark / "offsets" / "0").touch()
+    checkpoint.logs.storage.put("offsets/0", b"")
     return checkpoint
 
 
@@ -146,13 +145,13 @@ def test_a_planted_deployment_is_refused_by_name_and_not_executed(
 ) -> None:
     content, sprung = trap
     checkpoint = begun(tmp_path / "checkpoint")
-    write_file(checkpoint.deployment_file, content)
+    checkpoint.storage.put("program", content)
     wanted = "muntin/program was written by Muntin 0.1.*Start with a new checkpoint"
     with pytest.raises(CheckpointError, match=wanted):
         checkpoint.resume(PROGRAM)
     with pytest.raises(CheckpointError, match=wanted):
         checkpoint.tasks.read()
-    checkpoint.deployment_file.write_bytes(MAGIC + VERSION.to_bytes(4, "little") + content)
+    checkpoint.storage.put("program", MAGIC + VERSION.to_bytes(4, "little") + content)
     with pytest.raises(CheckpointError, match="muntin/program is damaged"):
         checkpoint.resume(PROGRAM)
     assert not sprung.exists()
@@ -160,7 +159,7 @@ def test_a_planted_deployment_is_refused_by_name_and_not_executed(
 
 def test_a_planted_stage_file_is_not_executed(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
-    log = StageLog(tmp_path / "0")
+    log = StageLog(LocalStorage(tmp_path / "0"))
     log.write(0, [pa.table({"v": [1]})], None, whole=True)
     for planted in (content, bytes(4) + content):
         (tmp_path / "0" / "000000000000.changes").write_bytes(planted)
@@ -179,17 +178,17 @@ def test_planted_rows_of_a_dataflow_are_not_executed(
     added = PendingChange(
         DeployedQuery("r", "SELECT a.k FROM A a, A b WHERE a.v = b.v WINDOW 9 SECONDS", {})
     )
-    program = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, tmp_path)
-    ((_, part),) = carried_parts(program, range(1), 0, tmp_path)
+    program = settled(PROGRAM, added, 1, {("0", "A"): [rows]}, LocalStorage(tmp_path))
+    ((_, part),) = carried_parts(program, range(1), 0, LocalStorage(tmp_path))
     assert len(from_blob(part.blob)) == 2
     (file,) = (tmp_path / added.name).iterdir()
     whole = file.read_bytes()
     file.write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{file} was written by Muntin 0.1"):
-        carried_parts(program, range(1), 0, tmp_path)
+        carried_parts(program, range(1), 0, LocalStorage(tmp_path))
     file.write_bytes(whole[:-1])
     with pytest.raises(CheckpointError, match=rf"{file} is damaged"):
-        carried_parts(program, range(1), 0, tmp_path)
+        carried_parts(program, range(1), 0, LocalStorage(tmp_path))
     assert not sprung.exists()
 
 
@@ -208,7 +207,7 @@ def test_a_planted_partition_batch_or_manifest_is_not_executed(
 
 def test_planted_outputs_are_not_executed(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
     content, sprung = trap
-    spool = Spool(tmp_path)
+    spool = Spool(LocalStorage(tmp_path))
     sent = spool.put(PartitionOutput("results", "q", pa.table({"v": range(100_000)})))
     (tmp_path / sent.file).write_bytes(content)
     with pytest.raises(CheckpointError, match=rf"{sent.file} is damaged"):
@@ -233,7 +232,7 @@ def test_pickle_is_not_imported() -> None:
 def test_twenty_changes_of_a_deployment_with_a_large_table_keep_one_version(tmp_path: Path) -> None:
     rows = to_blob(pa.table({"v": range(700_000)}), compressed=False)
     program = Deployment(PROGRAM.streams, {"T": rows}, PROGRAM.queries, (), 1)
-    checkpoint, file = Checkpoint(tmp_path), DeploymentFile(str(tmp_path / "muntin" / "program"))
+    checkpoint, file = Checkpoint(tmp_path), DeploymentFile(LocalStorage(tmp_path / "muntin"))
     deployment_file._loaded.clear()
     _packers.clear()
     for number in range(20):

@@ -8,14 +8,15 @@ import pytest
 
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.partition import manifests
-from muntin.spark.partition.manifests import ManifestLog, PartitionChange, stored_for
+from muntin.spark.partition.manifests import NONE, ManifestLog, PartitionChange, stored_for
 from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.spark.partition.stored_batches import StoredBatch
-from muntin.spark.storage import LocalStorage
+from muntin.spark.storage import LocalStorage, Storage
+from tests.unit.spark.faulty_storage import Faults, FaultyStorage
 
 
-def change(storage: LocalStorage, partition: int, batch: int, *gone: int) -> PartitionChange:
+def change(storage: Storage, partition: int, batch: int, *gone: int) -> PartitionChange:
     """Write the file of a partition batch and return the change that names it."""
     file = f"state/{batch}-{partition}"
     storage.put(file, b"rows")
@@ -23,7 +24,7 @@ def change(storage: LocalStorage, partition: int, batch: int, *gone: int) -> Par
     return PartitionChange(partition, StoredBatch(file, note), gone)
 
 
-def files(storage: LocalStorage) -> list[str]:
+def files(storage: Storage) -> list[str]:
     return storage.names("state")
 
 
@@ -41,22 +42,23 @@ def test_a_restart_finds_the_state_after_the_last_complete_batch(tmp_path: Path)
     assert [stored.file for stored in state.stored(0)] == ["state/0-0", "state/1-0"]
     assert [stored.file for stored in state.stored(1)] == ["state/1-1"]
     assert state.stored(0)[1].note.before.newest == {"A": 1}
-    assert stored_for(storage, 2, 0) == state.stored(0)
-    assert stored_for(storage, -1, 0) == ()
+    assert stored_for(storage, (2, ""), 0) == state.stored(0)
+    assert stored_for(storage, NONE, 0) == ()
     again.sweep()
     assert files(storage) == ["0-0", "1-0", "1-1"], "what was interrupted is gone"
 
 
 def test_files_are_deleted_only_after_the_manifest_that_leaves_them_out(tmp_path: Path) -> None:
-    storage = LocalStorage(tmp_path)
+    faults = Faults()
+    storage = FaultyStorage(LocalStorage(tmp_path), faults)
     log = ManifestLog(storage)
     log.commit([change(storage, 0, 0)])
     following = change(storage, 0, 1, 0)
-    (tmp_path / "batches" / f"{1:012d}.part").symlink_to("/dev/full")
+    faults.full.append(f"batches/{1:012d}")
     with pytest.raises(CheckpointError, match="No space left on device"):
         log.commit([following])
     assert "0-0" in files(storage)
-    (tmp_path / "batches" / f"{1:012d}.part").unlink()
+    faults.full.clear()
     again = ManifestLog(storage)
     assert [stored.file for stored in again.load().stored(0)] == ["state/0-0"]
     again.commit([following])

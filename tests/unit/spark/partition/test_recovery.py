@@ -148,6 +148,28 @@ def test_what_partitioned_windows_keep_is_bounded(monkeypatch: pytest.MonkeyPatc
     )
 
 
+def test_batches_without_rows_do_not_pile_up_while_no_rows_arrive() -> None:
+    """Queries that come and go have such batches, and the last rows stay in their window."""
+    deployment = program_of("SELECT v FROM A WINDOW 10 SECONDS")
+    kept, unbroken = RecoverablePartition(deployment, 0), RecoverablePartition(deployment, 0)
+    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
+    (first,) = partition_batches(deployment, ["1 2 3"])
+    most = 0
+    for number in range(1_000):
+        partition_batch = first if number == 0 else PartitionBatch(number, 0, {}, ())
+        unbroken.apply(partition_batch)
+        applied = kept.apply(partition_batch)
+        store[number] = (applied.note, applied.snapshot or partition_batch)
+        for gone in applied.gone:
+            del store[gone]
+        most = max(most, len(store))
+    assert most < 400
+    rebuilt = RecoverablePartition.rebuilt(deployment, 0, store.values())
+    assert rebuilt.rows() == unbroken.rows() == 3
+    later = PartitionBatch(1_000, 0, {}, (), 10**9)
+    assert texts(rebuilt.apply(later).outputs) == texts(unbroken.apply(later).outputs)
+
+
 @pytest.mark.parametrize("where", ["", " AND a.v % 2 = 0"], ids=["all", "some-rows-only-count"])
 @pytest.mark.parametrize("change", ["added", "dropped"])
 def test_snapshots_follow_added_and_dropped_queries(

@@ -9,13 +9,14 @@ import pytest
 
 from muntin.spark.exchange.messages import PartitionOutput
 from muntin.spark.partition.spool import Spool
+from muntin.spark.storage import LocalStorage
 
 
 @pytest.mark.parametrize("rows", [0, 3, 100_000])
 def test_an_output_arrives_as_it_was_sent_and_only_many_rows_leave_a_file(
     tmp_path: Path, rows: int
 ) -> None:
-    outbox = Spool(tmp_path / "spool")
+    outbox = Spool(LocalStorage(tmp_path / "spool"))
     table = pa.table(
         {
             "x": pa.array(range(rows), pa.int64()),

@@ -24,11 +24,12 @@ from muntin.spark.exchange.deployment_file import encode_deployment
 from muntin.spark.exchange.messages import PartitionBatch, from_blob
 from muntin.spark.partition import state_client
 from muntin.spark.partition.recovery import RecoverablePartition
+from muntin.spark.partition.result_writer import ResultPlan
 from muntin.spark.partition.server_files import idle_keys
 from muntin.spark.partition.state_client import Request, StateClient, StateServerError
 from muntin.spark.partition.stored_batches import StoredBatch, encode_batch
 from muntin.spark.partition.wire import Answer, Order, digest_of, send, send_alive
-from muntin.spark.storage import LocalStorage
+from muntin.spark.storage import LocalStorage, Location
 from muntin.testing.processes import kill, residents, wait_gone
 from tests.unit.spark.exchange.test_frames import Trap
 from tests.unit.spark.partition.test_recovery import PAIRS, program_of, texts
@@ -87,7 +88,9 @@ def request(
     stored: Stored = nothing,
     storage: LocalStorage = LocalStorage(Path("nowhere")),  # noqa: B008 (immutable)
 ) -> Request:
-    order = Order(digest_of(CONTENT), version, f"state/{share.batch}", storage, Path("nowhere"))
+    file = f"state/{share.batch}"
+    places = (storage.place, Location("nowhere"))
+    order = Order(digest_of(CONTENT), version, file, *places, ResultPlan())
     return Request(CONTENT, order, encode_batch(share), stored)
 
 
@@ -156,6 +159,21 @@ def test_a_state_server_that_exits_again_is_a_clear_error(run: str) -> None:
     ):
         client.apply(request(-1, SHARES[0]))
     thread.join()
+
+
+def test_a_worker_keeps_its_connection_and_another_one_gets_its_turn(run: str) -> None:
+    clients = [StateClient(run, 0, os.getpid()) for _ in range(2)]
+    clients[0].apply(request(-1, SHARES[0]))
+    kept = state_client._open[clients[0]._socket]
+    clients[0].apply(request(0, SHARES[1]))
+    assert state_client._open[clients[0]._socket] is kept
+    state_client._open.clear()  # as in another process, while this one stays connected
+    clients[1].apply(request(1, SHARES[2], not_again))
+    assert not kept.closed
+    state_client._open[clients[0]._socket] = kept
+    clients[0].stop()
+    assert kept.poll(10)
+    assert state_client._kept(clients[0]._socket) is None, "an idle server keeps no connection"
 
 
 def test_a_client_without_the_key_is_refused_and_disturbs_nothing(run: str) -> None:

@@ -1,0 +1,71 @@
+"""What determines the results of a query, and what of it has changed since a checkpoint was made.
+
+Two queries have equal results if they have the same text, apart from layout, and the same settings
+on which results depend.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from muntin.engine.declaration_checks import SINK_OPTIONS
+from muntin.model.settings import Settings
+from muntin.plan.query import Query
+from muntin.planner.overload_plan import is_adapting
+from muntin.spark.exchange.deployment import DeployedQuery, Deployment
+from muntin.sql.equivalence import meaning, without_windows
+
+
+def meaning_of(query: Query, settings: Settings) -> str:
+    """Return a short text that is equal for queries with equal results."""
+    return hashlib.sha256(
+        json.dumps([meaning(query.text), _decisive(settings)]).encode()
+    ).hexdigest()[:24]
+
+
+def _decisive(settings: Settings) -> dict[str, str]:
+    """Return the settings that determine the results and their batches."""
+    changed = settings.changed()
+    if is_adapting(settings):
+        return changed
+    # Lazy joins hold results back until the next re-evaluation; a switch would lose or repeat them.
+    return {
+        name: changed[name]
+        for name in ("algorithm", "reevaluation")
+        if settings.join.reevaluation and name in changed
+    }
+
+
+def changes_of(before: DeployedQuery, now: DeployedQuery, declared: Deployment) -> str:
+    """Return what has changed of a query: its text, windows or settings; empty if nothing has."""
+    if before.meaning == now.meaning:
+        return ""
+    bound = declared.bind(before), declared.bind(now)
+    found = []
+    if meaning(before.sql) != meaning(now.sql):
+        found.append(_windows(*bound) if _is_about_windows(before, now) else "its text")
+    settings = [
+        _decisive(Settings.of(**deployed.settings).of_query(query.options, SINK_OPTIONS))
+        for deployed, query in zip((before, now), bound, strict=True)
+    ]
+    for name in sorted({*settings[0], *settings[1]}):
+        values = [repr(one[name]) if name in one else "the default" for one in settings]
+        if values[0] != values[1]:
+            found.append(f"the setting {name}, which was {values[0]} and is {values[1]}")
+    return " and ".join(found) or "a setting that determines its results"
+
+
+def _is_about_windows(before: DeployedQuery, now: DeployedQuery) -> bool:
+    return without_windows(before.sql) == without_windows(now.sql)
+
+
+def _windows(before: Query, now: Query) -> str:
+    """Return how the windows of two queries over the same sources differ."""
+    pairs = zip(before.sources, now.sources, strict=True)
+    found = [
+        f"{old.alias} {old.window} is now {new.window}"
+        for old, new in pairs
+        if old.window != new.window
+    ]
+    return f"its windows: {', '.join(found)}" if found else "the text of its windows"

@@ -1,0 +1,171 @@
+"""Storages for drivers that another driver may have replaced without their knowledge.
+
+A driver that was paused may wake up after another one has taken over the checkpoint. Two rules keep
+it from doing harm, however long it was paused and between whichever two steps:
+
+- *It overwrites nothing.* The name of each file that a driver replaces ends with the driver's
+  token (:class:`VersionedStorage`). Readers take the version with the greatest token, which is that
+  of the driver that took over last. All other files have names that nobody else uses.
+- *It deletes nothing that a later driver has written.* :class:`FencedStorage` checks the lease
+  after the caller has chosen the names and before it deletes them. If no later claim exists then,
+  everything that the caller had seen was written by this driver or an earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from muntin.runtime.frames import Buffer
+from muntin.spark.storage.interface import Location, Storage
+
+_MARK = "@"
+
+
+class Fence:
+    """The right to change a checkpoint; this one is for checkpoints that nobody contends for."""
+
+    @property
+    def token(self) -> str:
+        """The token of the holder; tokens of later holders are greater as texts."""
+        return ""
+
+    def check(self) -> None:
+        """Raise CheckpointError if a later holder exists."""
+
+    def starts(self) -> dict[str, int]:
+        """Return the batch after which each known holder began, by token."""
+        return {}
+
+
+def versioned(name: str, token: str) -> str:
+    """Return the name of the version of a file that the holder of a token writes."""
+    return f"{name}{_MARK}{token}" if token else name
+
+
+def split_version(name: str) -> tuple[str, str]:
+    """Return the name of a file without its token, and the token.
+
+    >>> split_version("planned@00000003-12ab34cd"), split_version("planned")
+    (('planned', '00000003-12ab34cd'), ('planned', ''))
+    """
+    plain, _, token = name.partition(_MARK)
+    return plain, token
+
+
+@dataclass(frozen=True)
+class FencedStorage(Storage):
+    """A storage that deletes only as long as a fence holds."""
+
+    inner: Storage
+    fence: Fence
+
+    @property
+    def place(self) -> Location:
+        """Where it is."""
+        return self.inner.place
+
+    @property
+    def url(self) -> str:
+        """Its folder as Spark names it."""
+        return self.inner.url
+
+    def below(self, folder: str) -> FencedStorage:
+        """Return the storage of a folder, behind the same fence."""
+        return type(self)(self.inner.below(folder), self.fence)
+
+    def put(self, name: str, content: Buffer, *, durable: bool = True) -> None:
+        """Store a file whose name nobody else uses."""
+        self.inner.put(name, content, durable=durable)
+
+    def find(self, name: str) -> Buffer | None:
+        """Return the content of a file."""
+        return self.inner.find(name)
+
+    def start_of(self, name: str, length: int) -> bytes | None:
+        """Return the first bytes of a file."""
+        return self.inner.start_of(name, length)
+
+    def names(self, folder: str = "") -> list[str]:
+        """Return the names of the files in a folder."""
+        return self.inner.names(folder)
+
+    def tree(self, folder: str = "") -> list[str]:
+        """Return the names of all files below a folder."""
+        return self.inner.tree(folder)
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete files that were chosen before the call."""
+        chosen = list(names)
+        if chosen:
+            self.fence.check()
+            self.inner.delete(chosen)
+
+    def sweep(self) -> None:
+        """Delete half-written files."""
+        self.fence.check()
+        self.inner.sweep()
+
+
+@dataclass(frozen=True)
+class VersionedStorage(FencedStorage):
+    """A storage in which each driver writes versions of files under its own token."""
+
+    def put(self, name: str, content: Buffer, *, durable: bool = True) -> None:
+        """Store the version of this driver; without a token, replace the one that is read."""
+        own = versioned(name, self.fence.token) if self.fence.token else self._newest(name)
+        self.inner.put(own or name, content, durable=durable)
+
+    def find(self, name: str) -> Buffer | None:
+        """Return the content of the newest version."""
+        newest = self._newest(name)
+        return None if newest is None else self.inner.find(newest)
+
+    def start_of(self, name: str, length: int) -> bytes | None:
+        """Return the first bytes of the newest version."""
+        newest = self._newest(name)
+        return None if newest is None else self.inner.start_of(newest, length)
+
+    def names(self, folder: str = "") -> list[str]:
+        """Return the names of the files in a folder, without tokens."""
+        return sorted({split_version(name)[0] for name in self.inner.names(folder)})
+
+    def tree(self, folder: str = "") -> list[str]:
+        """Return the names of all files below a folder, without tokens."""
+        return sorted({split_version(name)[0] for name in self.inner.tree(folder)})
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete all versions of files."""
+        wanted = set(names)
+        folders = {name.rpartition("/")[0] for name in wanted}
+        versions = [
+            full
+            for folder in folders
+            for name in self.inner.names(folder)
+            if split_version(full := f"{folder}/{name}" if folder else name)[0] in wanted
+        ]
+        super().delete(versions)
+
+    def where(self, name: str) -> str:
+        """Return the path or URL of the newest version, for errors."""
+        return self.inner.where(self._newest(name) or name)
+
+    def retire(self) -> None:
+        """Delete the files at the top that a newer version has replaced."""
+        newest: dict[str, str] = {}
+        replaced = []
+        for name in sorted(self.inner.names(), key=split_version):
+            plain = split_version(name)[0]
+            if plain in newest:
+                replaced.append(newest[plain])
+            newest[plain] = name
+        super().delete(replaced)
+
+    def _versions(self, name: str) -> list[str]:
+        """Return the full names of all versions, oldest first."""
+        folder, slash, plain = name.rpartition("/")
+        found = [one for one in self.inner.names(folder) if split_version(one)[0] == plain]
+        return [f"{folder}{slash}{one}" for one in sorted(found, key=split_version)]
+
+    def _newest(self, name: str) -> str | None:
+        return next(reversed(self._versions(name)), None)
