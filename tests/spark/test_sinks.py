@@ -47,6 +47,8 @@ def test_sinks_and_metrics_count_a_repeated_batch_once(spark: SparkSession, tmp_
         SettingError, match=r"query csv already writes to .*out/csv.*separate folder"
     ):
         engine.query(VALUES, name="second", sink={"format": "json", "path": f"{tmp_path}/out/csv"})
+    with pytest.raises(SettingError, match=r"query orc already writes to .*out/orc"):
+        engine.query(VALUES, name="third", sink={"format": "orc", "path": f"{tmp_path}/out/orc/"})
     broken = [True]
 
     def sink(frame: DataFrame, batch: int) -> None:

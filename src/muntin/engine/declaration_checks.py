@@ -181,11 +181,20 @@ class SinkOptions:
 
     @property
     def folder(self) -> str | None:
-        """The local folder of result files, with links resolved; None for any other sink."""
-        local = (
-            local_path(self.path) if self.path is not None and self.kind in FILE_FORMATS else None
-        )
-        return None if local is None else os.path.realpath(local)
+        """The folder of result files, as :func:`folder_identity` has it; None for other sinks."""
+        if self.path is None or self.kind not in FILE_FORMATS:
+            return None
+        return folder_identity(self.path)
+
+
+def folder_identity(path: str) -> str:
+    """Return a text that is equal for names of one folder: links resolved, or a URL.
+
+    >>> folder_identity("s3a://bucket/out/"), folder_identity("file:///data/x/../out")
+    ('s3a://bucket/out', '/data/out')
+    """
+    local = local_path(path)
+    return path.rstrip("/") if local is None else os.path.realpath(local)
 
 
 def sink_mistakes(
@@ -226,7 +235,7 @@ def sink_mistakes(
         )
     path = tuple((name, value) for name, value in query.options if name.lower() == "path")
     yield from _confinement_mistakes(what, sink.kind, path, allowed, patterns=False, option=named)
-    if connected and sink.folder is not None:
+    if connected and sink.folder is not None and local_path(sink.folder) is not None:
         yield from folder_mistakes(query.name, sink.folder)
         if sink.kind in OWN_FILES:
             yield from column_mistakes(sink.kind, query.output_schema)

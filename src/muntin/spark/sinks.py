@@ -216,6 +216,9 @@ class SparkSink(Sink):
         """Write a batch."""
         if not len(results):
             return
+        place = self.place()
+        if place is not None and self.owner is not None:
+            place.keep(self.owner)
         frame = results.frame(self.spark)
         path = self.options.get("path")
         writer = frame.write.format(self.kind).mode("append").options(**self._format_options())

@@ -205,6 +205,14 @@ MISTAKES = [
         ["query r, line 3, column 71: "],
     ),
     (
+        (
+            f"{A}\n{Q} WITH (sink = 'orc', path = 's3a://bucket/o');\n"
+            "CREATE QUERY r AS SELECT k FROM A WINDOW 1 SECOND "
+            "WITH (sink = 'parquet', path = 's3a://bucket/o/')"
+        ),
+        ["query r, line 3, column 75: query q already writes to s3a://bucket/o"],
+    ),
+    (
         "CREATE STREAM A (k INT[], ts TIMESTAMP);\n" + Q + " WITH (sink = 'csv', path = 'o')",
         ["line 2, column 1: column k of type list<"],
     ),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from muntin.engine.declaration_checks import SinkOptions, confined
+from muntin.engine.declaration_checks import SinkOptions, confined, folder_identity
 from muntin.engine.declarations import Declarations
 from muntin.errors import InputError, SettingError
 from muntin.model.allowed_paths import AllowedPaths
@@ -27,7 +27,7 @@ from muntin.planner.join_planner import plan_join
 from muntin.spark.driver.query_meaning import meaning_of
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import to_blob
-from muntin.spark.sinks import FileSink, Sink, SinkChoice, SinkMaker, identity_of
+from muntin.spark.sinks import Sink, SinkChoice, SinkMaker, identity_of
 from muntin.spark.sources import SparkSource, read_stream
 
 
@@ -185,13 +185,13 @@ def _sink_of(query: Query, allowed: AllowedPaths | None) -> SinkChoice:
 
 def _check_unshared(sink: Sink, others: Iterable[RegisteredQuery]) -> None:
     """Raise if another query writes to the folder of a sink: their batches have equal names."""
+    place = sink.place()
+    if place is None:
+        return
     for other in others:
-        if (
-            isinstance(sink, FileSink)
-            and isinstance(other.sink, FileSink)
-            and sink.folder.absolute() == other.sink.folder.absolute()
-        ):
+        theirs = other.sink.place()
+        if theirs is not None and folder_identity(theirs.name) == folder_identity(place.name):
             raise SettingError(
-                f"query {other.query.name} already writes to {sink.folder}",
+                f"query {other.query.name} already writes to {place.name}",
                 hint="Give each query a separate folder",
             )
