@@ -22,7 +22,9 @@ from benchmarks.spark import bench_spark
 from benchmarks.spark_aggregate import bench_spark_aggregate
 from benchmarks.spark_batches import bench_spark_batches
 from benchmarks.spark_bursts import bench_spark_bursts
+from benchmarks.spark_driver import bench_spark_driver
 from benchmarks.spark_overload import bench_spark_overload
+from benchmarks.spark_scaling import bench_spark_scaling
 from benchmarks.spark_shared import bench_spark_shared
 from benchmarks.start import bench_start
 from benchmarks.state import bench_state
@@ -57,5 +59,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "spark-bursts": bench_spark_bursts,
     "spark-overload": bench_spark_overload,
     "spark-shared": bench_spark_shared,
+    "spark-driver": bench_spark_driver,
+    "spark-scaling": bench_spark_scaling,
     "peers": bench_peers,
 }

@@ -26,12 +26,16 @@ _CLOSING_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Peer:
-    """A system: its name, its script, whether it needs an environment, and options for its jobs."""
+    """A system: its name, its script, whether it needs an environment, and options for its jobs.
+
+    ``batches`` are multiples of the size of a batch that are tried besides the given size.
+    """
 
     name: str
     script: str
     own: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    batches: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

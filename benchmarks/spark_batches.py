@@ -80,10 +80,12 @@ def _times(query: StreamingQuery, size: Size) -> list[int]:
     return found[_FILLING + _WARM_UP : size.files]
 
 
-def time_muntin(spark: SparkSession, data: Path, size: Size) -> list[int]:
+def time_muntin(
+    spark: SparkSession, data: Path, size: Size, partitions: int = PARTITIONS
+) -> list[int]:
     """Return the times of Muntin's batches."""
     with tempfile.TemporaryDirectory(prefix="muntin-bench-") as output:
-        engine = SparkEngine(spark, checkpoint=Path(output) / "state", partitions=PARTITIONS)
+        engine = SparkEngine(spark, checkpoint=Path(output) / "state", partitions=partitions)
         for name in "AB":
             engine.execute(declare_stream(name, data, 1))
         sink = {"format": "parquet", "path": f"{output}/results"}

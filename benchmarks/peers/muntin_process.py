@@ -32,9 +32,10 @@ def run(_: None, job: Mapping[str, Any]) -> dict[str, list[int]]:
     }
     found = {name: [0, 0] for name in queries}
     files = [sorted((Path(job["data"]) / name).glob("*.parquet")) for name in job["streams"]]
-    for paths in zip(*files, strict=True):
-        for name, path in zip(job["streams"], paths, strict=True):
-            engine.push(name, pq.read_table(path))
+    size = job.get("times", 1)
+    for first in range(0, len(files[0]), size):
+        for name, paths in zip(job["streams"], files, strict=True):
+            engine.push(name, pa.concat_tables(map(pq.read_table, paths[first : first + size])))
         _poll(queries, found, job)
     engine.advance((job["end"] + 2) * _SECOND)
     _poll(queries, found, job)

@@ -47,7 +47,7 @@ def run(spark: SparkSession, job: Mapping[str, Any]) -> dict[str, list[int]]:
                 f"CREATE STREAM {name} (k BIGINT, g BIGINT, v BIGINT, ts TIMESTAMP) WITH (format = "
                 "'parquet', "
                 f"path = '{job['data']}/{name}', time = 'ts', maxFilesPerTrigger = "
-                f"'{job['per_trigger']}')"
+                f"'{job['per_trigger'] * job.get('times', 1)}')"
             )
         sinks = {str(window): _Summaries(job) for window in job["windows"]}
         for window in job["windows"]:

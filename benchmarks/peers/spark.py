@@ -91,7 +91,7 @@ def run(spark: SparkSession, job: Mapping[str, Any]) -> dict[str, list[int]]:
 
 def _stream(spark: SparkSession, job: Mapping[str, Any], name: str) -> DataFrame:
     reader = spark.readStream.schema("k BIGINT, g BIGINT, v BIGINT, ts TIMESTAMP_NTZ").option(
-        "maxFilesPerTrigger", job["per_trigger"]
+        "maxFilesPerTrigger", job["per_trigger"] * job.get("times", 1)
     )
     frame = reader.parquet(f"{job['data']}/{name}").selectExpr(
         "k", "g", "v", "CAST(ts AS TIMESTAMP) AS ts"

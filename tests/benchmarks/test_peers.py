@@ -21,7 +21,16 @@ from benchmarks import peers_bench, peers_environments, peers_runs
 from benchmarks.pages import page_of
 from benchmarks.peers import duckdb as duckdb_peer
 from benchmarks.peers import muntin_process
-from benchmarks.peers_bench import FLOOR, OURS, PEERS, Measured, Place, report, run_peer
+from benchmarks.peers_bench import (
+    FLOOR,
+    OURS,
+    OURS_ON_SPARK,
+    PEERS,
+    Measured,
+    Place,
+    report,
+    run_peer,
+)
 from benchmarks.peers_data import Streams, Workload, write_data
 from benchmarks.peers_environments import (
     Finished,
@@ -182,7 +191,9 @@ def test_ratios_are_in_a_table_with_one_line_per_workload() -> None:
             FLOOR: {"one": right},
         },
     )
-    assert made.tables == {
+    best = made.tables["The same, each system with its best size of batches"]
+    assert best == made.tables["Seconds over those of Muntin on Spark"], "none tried other sizes"
+    assert {title: rows for title, rows in made.tables.items() if rows is not best} == {
         "Seconds over those of Muntin in one process": [
             {
                 "workload": "one",
@@ -207,8 +218,34 @@ def test_ratios_are_in_a_table_with_one_line_per_workload() -> None:
         ],
     }
     page = page_of("peers", json.loads(made.to_json()))
+    assert "### The same, each system with its best size of batches\n\n" in page
     assert "### Seconds over those of Muntin in one process\n\n| workload | Muntin |" in page
     assert "| one | 1 | 4.5 | gives other results | cannot | more than 30 | 1 |" in page
+
+
+def test_the_best_size_of_batches_counts_in_a_table_of_its_own() -> None:
+    results = {"1000": [5, 9]}
+
+    def took(*seconds: float) -> dict[str, Outcome]:
+        names = ("one", "one, batches times 4", "one, batches times 1000")
+        return {name: Outcome([each], results) for name, each in zip(names, seconds, strict=False)}
+
+    made = report(
+        [JOIN],
+        {
+            OURS_ON_SPARK: took(4.0, 2.0, 8.0),
+            "Spark": took(6.0, 9.0, 10.0),
+            "Flink SQL": took(3.0),
+            FLOOR: took(1.0),
+        },
+    )
+    (given,) = made.tables["Seconds over those of Muntin on Spark"]
+    (best,) = made.tables["The same, each system with its best size of batches"]
+    assert (given["Spark"], given["Flink SQL"]) == (1.5, 0.75)
+    assert (best["Spark"], best["Flink SQL"]) == (3.0, 1.5)
+    counted = {claim.text: (claim.measured, claim.bound) for claim in made.claims[1:]}
+    start = "workloads (of 1) in which Muntin on Spark is faster than"
+    assert counted == {f"{start} Spark": (1, 1), f"{start} Flink SQL": (0, 1)}
 
 
 PEER = """
@@ -398,4 +435,4 @@ def test_growth_is_plotted_for_each_growing_quantity() -> None:
     plots = report(workloads, {OURS: results, FLOOR: results}).plots
     assert [plot.file for plot in plots] == ["peers", "peers-queries"]
     assert set(plots[1].series) == {OURS, FLOOR}
-    assert Measured(workloads[0], {}).rows() == []
+    assert Measured(workloads[0], {}, {}).rows() == []

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from muntin.spark.sinks import read_batches
+from muntin.testing.cluster import SETTINGS, Cluster
 from muntin.testing.processes import descendants, wait_gone
-from tests.spark.cluster import SETTINGS, Cluster
 from tests.spark.support import CHANGES, JOIN, Folders, random_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]

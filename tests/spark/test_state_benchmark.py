@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.spark_runs import PARTITIONS
-from benchmarks.state import QUICK, bench_state
+from benchmarks.state import bench_state
+from benchmarks.state_runs import QUICK
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
 

@@ -45,18 +45,18 @@ def resident_bytes_of(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def cpu_seconds_of(pid: int) -> float:
+    """Return the seconds of a core that a process has used so far; none when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def cpu_seconds(root: int) -> float:
     """Return the seconds of a core that a process and all below it have used so far."""
-    ticks = 0
-    for pid in [root, *descendants(root)]:
-        try:
-            fields = (
-                Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            )
-        except OSError:
-            continue
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return sum(map(cpu_seconds_of, [root, *descendants(root)]))
 
 
 def descendants(root: int) -> list[int]:

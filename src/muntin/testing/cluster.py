@@ -38,6 +38,7 @@ SETTINGS = {
 
 
 def free_port() -> int:
+    """Return a port of this machine on which nothing listens."""
     with socket.socket() as listening:
         listening.bind((_HOST, 0))
         port: int = listening.getsockname()[1]
@@ -48,11 +49,15 @@ def free_port() -> int:
 class Cluster:
     """A master and some workers of one core each, used in a ``with`` statement.
 
-    On exit it leaves no process and no file behind.
+    On exit it leaves no process behind. ``memory`` is the megabytes of a worker; ``java`` are
+    options of all of its JVMs.
     """
 
     folder: Path
     workers: int = 2
+    memory: int = 700
+    # Six short-lived JVMs share a few cores in tests.
+    java: str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     _mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -79,6 +84,7 @@ class Cluster:
 
     @property
     def master(self) -> str:
+        """The address of the master."""
         return f"spark://{_HOST}:{self._port}"
 
     @property
@@ -91,8 +97,7 @@ class Cluster:
             "SPARK_HOME": str(_HOME),
             "SPARK_LOCAL_IP": _HOST,
             "SPARK_DAEMON_MEMORY": "256m",
-            # Six short-lived JVMs share a few cores.
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JAVA_TOOL_OPTIONS": self.java,
             # The REST server would take another port.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
             _MARK: self._mark,
@@ -142,19 +147,21 @@ class Cluster:
         return killed
 
     def log(self, most: int = 3000) -> str:
+        """Return the end of what each process has logged."""
         return "\n".join(
             f"{path.name}: {path.read_text(encoding='utf-8')[-most:]}"
             for path in sorted(self.folder.glob("*.log"))
         )
 
     def _start_worker(self, number: int) -> int:
-        resources = ["--host", _HOST, "--cores", "1", "--memory", "700m", "--webui-port", "0"]
+        memory = ["--memory", f"{self.memory}m"]
+        resources = ["--host", _HOST, "--cores", "1", *memory, "--webui-port", "0"]
         arguments = [*resources, "--work-dir", str(self.folder / f"work{number}"), self.master]
         return self._start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", arguments)
 
     def _start(self, name: str, program: str, arguments: list[str]) -> int:
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: S603
                 [str(_HOME / "bin" / "spark-class"), program, *arguments],
                 stdout=log,
                 stderr=log,
