@@ -44,7 +44,7 @@ from benchmarks.spark_runs import (
 )
 from muntin.spark.api import SparkEngine
 from muntin.testing.generators import uniform_stream
-from muntin.testing.processes import kill, resident_bytes_of, residents, wait_gone, workers
+from muntin.testing.processes import kill, resident_bytes_of, state_servers, wait_gone, workers
 
 RATE = 500
 """Rows per second of each stream, so that a batch of 1,000 new rows is a second."""
@@ -110,7 +110,7 @@ class Running:
         self.window = rows // 2 // RATE
         self.feeder = Feeder(folder / "data", rows)
         self.state = folder / "checkpoint" / "muntin" / "state"
-        before = set(residents(os.getpid()))
+        before = set(state_servers(os.getpid()))
         self._engine = SparkEngine(
             spark,
             checkpoint=folder / "checkpoint",
@@ -126,7 +126,7 @@ class Running:
         )
         self._batch = -1
         self.batch(1)
-        self.residents = sorted(set(residents(os.getpid())) - before)
+        self.state_servers = sorted(set(state_servers(os.getpid())) - before)
 
     def fill(self, files: int) -> None:
         """As many rows as the window holds, from large files."""
@@ -219,7 +219,7 @@ def rebuild(progress: Progress, engine: Running, times: int) -> Rates:
     for number in range(times):
         progress(f"partitions built again, {number + 1} of {times}")
         before = engine.ours()["rebuilds"]
-        _end(residents(os.getpid()))
+        _end(state_servers(os.getpid()))
         rates.milliseconds.append(engine.batch()[0])
         after = engine.ours()["rebuilds"]
         assert after["partitions"] == before["partitions"] + PARTITIONS, (
@@ -254,10 +254,10 @@ class Bytes:
 def bytes_of_muntin(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
     """After the windows have been filled; and the rows that are held."""
     with running(spark, sizes.beside) as engine:
-        before = sum(map(resident_bytes_of, engine.residents))
+        before = sum(map(resident_bytes_of, engine.state_servers))
         engine.fill(sizes.files)
         rows = int(engine.ours()["rows_held"])
-        grown = sum(map(resident_bytes_of, engine.residents)) - before
+        grown = sum(map(resident_bytes_of, engine.state_servers)) - before
         return Bytes(
             folder_bytes(engine.state) / rows,
             held=engine.ours()["bytes_held"] / rows,
