@@ -34,7 +34,7 @@ from pyspark.sql import SparkSession
 from benchmarks.report import Claim, Figure, Progress, Report
 from benchmarks.spark_runs import PARTITIONS, bench_session, folder_bytes, joined_by_spark
 from benchmarks.state_runs import QUICK, RATE, Feeder, Running, Sizes, running
-from muntin.testing.processes import kill, resident_bytes_of, residents, wait_gone, workers
+from muntin.testing.processes import kill, resident_bytes_of, state_servers, wait_gone, workers
 
 _WAIT = 30.0
 
@@ -86,7 +86,7 @@ def rebuild(progress: Progress, engine: Running, times: int) -> Rates:
     for number in range(times):
         progress(f"partitions built again, {number + 1} of {times}")
         before = engine.ours()["rebuilds"]
-        _end(residents(os.getpid()))
+        _end(state_servers(os.getpid()))
         rates.milliseconds.append(engine.batch()[0])
         after = engine.ours()["rebuilds"]
         assert after["partitions"] == before["partitions"] + PARTITIONS, (
@@ -152,10 +152,10 @@ class Bytes:
 def bytes_of_muntin(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
     """After the windows have been filled; and the rows that are held."""
     with running(spark, sizes.beside) as engine:
-        before = sum(map(resident_bytes_of, engine.residents))
+        before = sum(map(resident_bytes_of, engine.state_servers))
         engine.fill(sizes.files)
         rows = int(engine.ours()["rows_held"])
-        grown = sum(map(resident_bytes_of, engine.residents)) - before
+        grown = sum(map(resident_bytes_of, engine.state_servers)) - before
         return Bytes(
             folder_bytes(engine.state) / rows,
             held=engine.ours()["bytes_held"] / rows,

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from benchmarks.spark_runs import PARTITIONS, START, declare_stream, join_sql
 from muntin.spark.api import SparkEngine
 from muntin.testing.generators import uniform_stream
-from muntin.testing.processes import residents
+from muntin.testing.processes import state_servers
 
 RATE = 500
 """Rows per second of each stream, so that a batch of 1,000 new rows is a second."""
@@ -85,11 +85,11 @@ class Running:
         self.feeder = Feeder(folder / "data", rows)
         self.state = folder / "checkpoint" / "muntin" / "state"
         self._spark, self._folder = spark, folder
-        before = set(residents(os.getpid()))
+        before = set(state_servers(os.getpid()))
         self._engine = self._declared(PARTITIONS)
         self._batch = -1
         self.batch(1)
-        self.residents = sorted(set(residents(os.getpid())) - before)
+        self.state_servers = sorted(set(state_servers(os.getpid())) - before)
 
     def _declared(self, partitions: int) -> SparkEngine:
         engine = SparkEngine(

@@ -7,6 +7,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from muntin.model.catalog import Stream
+from muntin.runtime.codec import decode, encode
 from muntin.runtime.dataflow import Dataflow, Frontier
 from muntin.runtime.snapshot import Snapshot
 from muntin.testing.dataflows import batches_of, dataflow_of
@@ -69,9 +70,9 @@ def test_a_restored_dataflow_continues_as_if_it_had_never_stopped(
         start = newest
         now = newest + ahead * SECOND
         if data.draw(st.booleans(), label="restore"):
-            frame = other.snapshot().to_bytes()
+            frame = encode(other.snapshot(), "dataflow")
             other = made()
-            other.restore(Snapshot.from_bytes(frame))
+            other.restore(decode(frame, "dataflow", Snapshot, "a snapshot"))
         wanted = results(unbroken, rows, now)
         note(f"{now}: {wanted}")
         assert results(other, rows, now) == wanted

@@ -99,7 +99,7 @@ def test_a_worker_that_dies_during_a_run_leaves_every_result_once(tmp_path: Path
             pid: socket for pid, (socket, parent) in before.items() if parent in descendants(victim)
         }
         cluster.kill_worker(victim)
-        assert not wait_gone(list(orphans), 10), "residents end with their executor"
+        assert not wait_gone(list(orphans), 10), "state servers end with their executor"
         wait_until(
             lambda: (
                 {*orphans.values()} <= {socket for socket, _ in cluster.state_servers().values()}

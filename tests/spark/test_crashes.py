@@ -26,7 +26,7 @@ from muntin.spark.sinks import read_batches
 from muntin.sql.script import read_query
 from muntin.testing.compare import difference
 from muntin.testing.oracle import Oracle
-from muntin.testing.processes import command, descendants, kill, residents, wait_gone, workers
+from muntin.testing.processes import command, descendants, kill, state_servers, wait_gone, workers
 from tests.spark.support import CHANGES, JOIN, SCHEMA, SECOND, Folders, random_rows, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
@@ -176,7 +176,7 @@ class Victim:
         self._one_of(workers)
 
     def state_server(self) -> None:
-        self._one_of(residents)
+        self._one_of(state_servers)
 
     def _one_of(self, processes: Callable[[int], list[int]]) -> None:
         before = self.planned()
@@ -251,8 +251,8 @@ def test_state_servers_and_workers_that_are_killed_are_replaced(
         for stream in "AB":
             folders.write(stream, rows([step * 3, step * 3 + 1, step * 3 + 2], start=step * 3))
         engine.settle()
-        assert len(residents(os.getpid())) >= 2, "each partition has a process of its own"
-        for pid in residents(os.getpid()):
+        assert len(state_servers(os.getpid())) >= 2, "each partition has a process of its own"
+        for pid in state_servers(os.getpid()):
             kill(pid)
     for stream in "AB":
         folders.write(stream, rows([10, 11, 12], start=20))
@@ -272,4 +272,4 @@ def test_state_servers_and_workers_that_are_killed_are_replaced(
     found = {name: engine.results(name) for name in QUERIES}
     engine.stop()
     folders.check(QUERIES, found, 20 * SECOND)
-    assert not wait_gone(residents(os.getpid()), 10), "after a stop no process has a partition"
+    assert not wait_gone(state_servers(os.getpid()), 10), "after a stop no process has a partition"

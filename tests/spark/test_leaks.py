@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from muntin.spark import SparkEngine
 from muntin.spark.sinks import Sink
-from muntin.testing.processes import resident_bytes_of, residents
+from muntin.testing.processes import resident_bytes_of, state_servers
 from tests.spark.support import CHANGES, JOIN, Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-2")]
@@ -67,7 +67,7 @@ def megabytes(process: int) -> int:
 def usage(spark: SparkSession, checkpoint: Path) -> Usage:
     gc.collect()
     java = spark._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]
-    running = residents(os.getpid())
+    running = state_servers(os.getpid())
     below = [path for path in checkpoint.rglob("*") if path.is_file()]
     of_spark = [path for path in below if "spark" in path.relative_to(checkpoint).parts]
     of_sources = [path for path in of_spark if "sources" in path.relative_to(checkpoint).parts]

@@ -18,7 +18,7 @@ from muntin.spark import SparkEngine
 from muntin.spark.batch_results import BatchResults
 from muntin.spark.driver.checkpoint import CheckpointError
 from muntin.spark.sinks import Sink
-from muntin.testing.processes import residents, wait_gone
+from muntin.testing.processes import state_servers, wait_gone
 from tests.spark.support import JOIN, SECOND, Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
@@ -70,7 +70,7 @@ def test_stop_kills_suspended_partition_processes_although_a_query_waits_and_not
     for stream in "AB":
         folders.write(stream, rows([1, 2, 3]))
     engine.settle()
-    stuck = residents(os.getpid())
+    stuck = state_servers(os.getpid())
     assert len(stuck) == 2
     reported = len(java_said(spark))
     with suspended(stuck):

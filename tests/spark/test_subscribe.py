@@ -24,7 +24,7 @@ from muntin.spark import Mark, Once, SparkEngine
 from muntin.spark.sinks import Sink
 from muntin.spark.storage import LocalStorage
 from muntin.testing.compare import difference
-from muntin.testing.processes import kill, residents, workers
+from muntin.testing.processes import kill, state_servers, workers
 from tests.spark.support import CHANGES, JOIN, SCHEMA, SECOND, Folders, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
@@ -191,7 +191,7 @@ def many(seed: int, begin: int, end: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("victims", [residents, workers], ids=["state-servers", "workers"])
+@pytest.mark.parametrize("victims", [state_servers, workers], ids=["state-servers", "workers"])
 def test_a_retried_batch_arrives_again_under_the_same_marks(
     engine: SparkEngine, folders: Folders, victims: Callable[[int], list[int]]
 ) -> None:

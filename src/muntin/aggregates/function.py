@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,19 @@ import pyarrow.compute as pc
 from muntin.model.arrays import Integers, Mask, Reals
 
 
-class Keep(StrEnum):
+class ByValue:
+    """State that depends on the values of a group alone."""
+
+    by_time: ClassVar[bool] = False
+
+
+class ByTime:
+    """State that depends on the order in which rows arrived, which the rows below must carry."""
+
+    by_time: ClassVar[bool] = True
+
+
+class Keep(ByValue, StrEnum):
     """A sum that is kept per group, besides the number of values."""
 
     WHOLE_SUM = "whole_sum"
@@ -44,14 +56,14 @@ class RankKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Rank:
+class Rank(ByValue):
     """One of the ordered values of a group."""
 
     kind: RankKind
     fraction: Fraction = Fraction(1, 2)
 
 
-class Edge(StrEnum):
+class Edge(ByTime, StrEnum):
     """The value of the oldest or the newest row of a group."""
 
     OLDEST = "oldest"
@@ -59,7 +71,7 @@ class Edge(StrEnum):
 
 
 @dataclass(frozen=True)
-class Keyed:
+class Keyed(ByTime):
     """The value of the row with the least or greatest key; among equal keys, of the oldest row."""
 
     kind: RankKind
@@ -172,9 +184,7 @@ class AggregateFunction:
     @property
     def by_time(self) -> bool:
         """Whether the value depends on the order in which rows arrived."""
-        return any(
-            isinstance(need, Edge | Keyed) for need in self.needs(pa.int64(), Fraction(1, 2))
-        )
+        return any(need.by_time for need in self.needs(pa.int64(), Fraction(1, 2)))
 
 
 def differ(*columns: npt.NDArray[np.generic]) -> Mask:

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from muntin.engine.fair_lock import FairLock
 from muntin.engine.interrupts import Held, call_user, is_interrupted
-from muntin.engine.subscription import Subscription
-from muntin.errors import InputError, SubscriberError
+from muntin.engine.subscription import Subscription, checked_subscriber
+from muntin.errors import SubscriberError
 
 
 class Deliveries:
@@ -29,17 +29,8 @@ class Deliveries:
 
     def subscribe(self, query: str, callback: object, buffer: int) -> Subscription:
         """Add a subscriber of a query."""
-        if not callable(callback):
-            raise InputError(
-                f"a subscriber of query {query} cannot be {callback!r}",
-                hint="Pass a function of a RecordBatch",
-            )
-        if type(buffer) is not int or buffer < 1:
-            raise InputError(
-                f"the buffer of a subscriber cannot be {buffer!r}",
-                hint="Give a number of bytes of at least 1",
-            )
-        subscription = Subscription(query, callback, buffer, self._remove)
+        function = checked_subscriber(query, callback, buffer, takes="a RecordBatch")
+        subscription = Subscription(query, function, buffer, self._remove)
         with self._lock:
             self._of.setdefault(query.casefold(), []).append(subscription)
         return subscription

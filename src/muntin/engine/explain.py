@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from muntin.engine.explain_overload import describe_overload
-from muntin.model.clock import format_instant, format_interval
+from muntin.model.clock import SECOND, format_instant, format_interval
 from muntin.plan.description import Description, Fact
 from muntin.plan.expression import Expression
 from muntin.plan.join import Check, CodeKind, Index, JoinPlan, JoinStep, Prediction, TreePlan
@@ -14,8 +14,6 @@ from muntin.plan.query import Query
 from muntin.runtime.metrics import Measured
 from muntin.runtime.overload import Overload
 from muntin.runtime.running_query import RunningQuery
-
-_SECOND = 1_000_000
 
 
 def describe_query(running: RunningQuery, why: str) -> Description:
@@ -367,7 +365,7 @@ def _readable(query: Query, expression: Expression) -> str:
 
 
 def _seconds(micros: int | None) -> float | None:
-    return None if micros is None else micros / _SECOND
+    return None if micros is None else micros / SECOND
 
 
 def _number(value: float) -> str:

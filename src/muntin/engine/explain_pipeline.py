@@ -9,15 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from muntin.engine.explain import describe_plan, describe_query
-from muntin.model.clock import format_interval
+from muntin.model.clock import SECOND, format_interval
 from muntin.plan.description import Description, Fact
 from muntin.plan.join import JoinPlan
 from muntin.plan.node import Node
 from muntin.plan.query_plan import QueryPlan
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
-
-_SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def _described(
     facts = (
         Fact("query", query.name),
         Fact("emit", str(query.emit), f"emits {query.emit} {timing}"),
-        Fact("every_seconds", query.every / _SECOND if query.every else None),
+        Fact("every_seconds", query.every / SECOND if query.every else None),
     )
     return Description(
         "query", f"query {query.name}", facts, (_node(query.root, leaves, entries),), ("operators",)

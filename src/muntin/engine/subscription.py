@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from muntin.engine.interrupts import Held, wait_for
+from muntin.errors import InputError
 
 _log = logging.getLogger("muntin")
 
@@ -21,6 +22,26 @@ BUFFER = 64 << 20
 
 _IDLE = 10.0
 """Seconds after which a subscriber's thread ends, if there is nothing to call it with."""
+
+
+def checked_subscriber(
+    query: str, callback: object, buffer: int, *, takes: str
+) -> Callable[..., object]:
+    """Return the callback of a subscriber; raise if it or its buffer is none.
+
+    ``takes`` names the arguments of the callback in the error.
+    """
+    if not callable(callback):
+        raise InputError(
+            f"a subscriber of query {query} cannot be {callback!r}",
+            hint=f"Pass a function of {takes}",
+        )
+    if type(buffer) is not int or buffer < 1:
+        raise InputError(
+            f"the buffer of a subscriber cannot be {buffer!r}",
+            hint="Give a number of bytes of at least 1",
+        )
+    return callback
 
 
 class Subscription:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Integers = npt.NDArray[np.int64]
+from muntin.model.arrays import Integers, Reals
 
 _QUIET_NAN = np.float64("nan")
 
@@ -33,7 +32,7 @@ def real_codes(column: pa.ChunkedArray) -> Integers:
     values = column.cast(pa.float64(), safe=False)
     if values.null_count:
         values = pc.fill_null(values, 0.0)
-    reals: npt.NDArray[np.float64] = values.to_numpy() + 0.0
+    reals: Reals = values.to_numpy() + 0.0
     reals[np.isnan(reals)] = _QUIET_NAN
     bits = reals.view(np.int64)
     return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))

@@ -3,8 +3,8 @@
 The time of a row of a join is that of its newest member. Among rows of one time, those stand first
 whose members came first, the members compared in the order of FROM. Rows are numbered in this order
 as they come, since later batches are later in time. A row that leaves is identified by its value
-and the positions of its members in their streams; where rows come from several partitions, two rows
-may have the same positions and then share a number.
+and the positions of its members in their streams. Rows of several partitions may have the same
+positions: those with equal values then share a number, the others are numbered by partition.
 
 State: value and number of every row inside the windows. Cost: O(log n) per row for n rows of a
 group.

@@ -37,7 +37,7 @@ def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
     if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
         return "a window that counts rows by partition releases rows out of arrival order"
     if retracts(query, settings):
-        return f"the join takes back what leaves ({choose_strategy(query, settings)[1]})"
+        return f"the join retracts what leaves ({choose_strategy(query, settings)[1]})"
     if algorithm is not Algorithm.EAGER:
         return f"the algorithm is {algorithm}"
     if expiry is not Expiry.OWN:
@@ -46,7 +46,7 @@ def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
         return "trees are off"
     if settings.overload.state_rows and query.emit is Emit.CHANGES:
         return (
-            "under state_rows results may have ended before they are made, and cannot be taken back"
+            "under state_rows results may have ended before they are made, and cannot be retracted"
         )
     return ""
 

@@ -24,12 +24,12 @@ _Rule: TypeAlias = tuple[list[Aggregate], str]
 """The partial aggregates of an aggregate, and SQL over their combinations {0}, {1}, ..."""
 
 
-def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
+def partial_groups(node: GroupBy, owner: int | None = None) -> GroupBy | None:
     """Return the part of a grouping that partitions compute, if that suffices.
 
-    ``home`` is the column of its input by which rows are spread.
+    ``owner`` is the column of its input that decides the owner of a row.
     """
-    rules = _rules(node, home)
+    rules = _rules(node, owner)
     if rules is None:
         return None
     aggregates = tuple(aggregate for parts, _ in rules for aggregate in parts)
@@ -37,9 +37,9 @@ def partial_groups(node: GroupBy, home: int | None = None) -> GroupBy | None:
     return GroupBy(node.input, node.keys, aggregates, None, select_all(bare.groups))
 
 
-def combined_groups(node: GroupBy, partial: Node, home: int | None = None) -> Project:
+def combined_groups(node: GroupBy, partial: Node, owner: int | None = None) -> Project:
     """Return the rows of a grouping from the partial groups of all partitions."""
-    rules = _rules(node, home)
+    rules = _rules(node, owner)
     assert rules is not None, "there are partial groups"
     together: list[Aggregate] = []
     select = list(select_all(partial.schema)[: node.keys])
@@ -69,12 +69,12 @@ def counted_apart(node: GroupBy) -> list[int]:
     )
 
 
-def _rules(node: GroupBy, home: int | None) -> list[_Rule] | None:
+def _rules(node: GroupBy, owner: int | None) -> list[_Rule] | None:
     """Return the rule of each aggregate; None if one has none."""
     found = []
     for aggregate in node.aggregates:
         function, place = aggregate_functions()[aggregate.function], aggregate.argument
-        apart = home is not None and place == home  # no value is in two partitions
+        apart = owner is not None and place == owner  # no value is in two partitions
         partial = function.partial(None if place is None else node.input.schema.field(place).type)
         if partial is None or (aggregate.distinct and not (apart and function.adds_up_distinct)):
             return None

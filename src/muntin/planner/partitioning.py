@@ -51,7 +51,7 @@ class Partitioning:
         )
         if not self.everywhere:
             return f"by {by}"
-        return f"{self.stream} {'counted' if self.counted else 'sent'} everywhere, at home by {by}"
+        return f"{self.stream} {'counted' if self.counted else 'sent'} everywhere, owner by {by}"
 
 
 def local_join(join: Join, routes: Iterable[Partitioning], hashed: AbstractSet[int]) -> Join:
@@ -144,7 +144,7 @@ def _counts_rows(source: Scan, key: Code | None) -> bool:
     return isinstance(source.window, RowsWindow)
 
 
-def home_text(code: Code) -> str:
+def owner_text(code: Code) -> str:
     """Return SQL for the integer that decides the owner of a hashed key.
 
     It is equal for equal keys, in every process and version.

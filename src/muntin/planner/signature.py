@@ -7,7 +7,7 @@ equality of codes of one kind is transitive (:mod:`muntin.planner.classes`). Con
 source are no part of it, nor are the lengths of windows.
 
 Which source stands for which is clear when all streams differ. In a self-join it has to be found:
-sources get colors by the conditions they take part in and by the colors of their neighbours
+sources get colors by the conditions they take part in and by the colors of their neighbors
 there, until nothing changes; where several have the same color one is singled out and the rest
 follows. A mapping is taken only if the conditions are then the same, letter by letter.
 """
@@ -111,33 +111,33 @@ class Signature:
 
         Different ones may agree in it, which :func:`find_places` then sees.
         """
-        return _digest(*sorted(self.colours(())))
+        return _digest(*sorted(self.colors(())))
 
     def written(self, places: Places) -> frozenset[str]:
         """Return the conditions with each source called by its place."""
         names = [str(place) for place in places]
         return frozenset(condition.show(names) for condition in self.conditions)
 
-    def colours(self, marked: Places) -> tuple[str, ...]:
+    def colors(self, marked: Places) -> tuple[str, ...]:
         """Return a color for each source.
 
         Sources that conditions distinguish differ, and so do the marked ones.
         """
         marks = {place: str(number) for number, place in enumerate(marked)}
-        colours = [
+        colors = [
             _digest(*source, marks.get(place, "")) for place, source in enumerate(self.sources)
         ]
         while True:
             finer = [
-                _digest(colour, *sorted(self._seen_from(place, colours)))
-                for place, colour in enumerate(colours)
+                _digest(color, *sorted(self._seen_from(place, colors)))
+                for place, color in enumerate(colors)
             ]
-            if len(set(finer)) == len(set(colours)):
+            if len(set(finer)) == len(set(colors)):
                 return tuple(finer)
-            colours = finer
+            colors = finer
 
-    def _seen_from(self, place: int, colours: Sequence[str]) -> Iterator[str]:
-        names = list(colours)
+    def _seen_from(self, place: int, colors: Sequence[str]) -> Iterator[str]:
+        names = list(colors)
         names[place] = "this"
         return (condition.show(names) for condition in self.conditions)
 
@@ -269,15 +269,15 @@ def _candidates(mine: Signature, theirs: Signature, own: Places, other: Places) 
 
     The sources in ``own`` are already mapped to those in ``other``.
     """
-    left, right = mine.colours(own), theirs.colours(other)
+    left, right = mine.colors(own), theirs.colors(other)
     if sorted(left) != sorted(right):
         return
-    place = next((place for place, colour in enumerate(left) if left.count(colour) > 1), None)
+    place = next((place for place, color in enumerate(left) if left.count(color) > 1), None)
     if place is None:
-        yield tuple(right.index(colour) for colour in left)
+        yield tuple(right.index(color) for color in left)
         return
-    for candidate, colour in enumerate(right):
-        if colour == left[place]:
+    for candidate, color in enumerate(right):
+        if color == left[place]:
             yield from _candidates(mine, theirs, (*own, place), (*other, candidate))
 
 

@@ -3,7 +3,7 @@
 A join that *retracts* looks a row up once more when it leaves, and sends what it finds as negative
 rows (Negative Tuple). The other strategies know in advance when a result ends, namely when the
 first of its rows leaves. So they need windows in time: a window in rows ends when other rows come.
-The join then makes inserts only, and what ends is taken back above it: by one W-Expire (Hybrid), or
+The join then makes inserts only, and what ends is retracted above it: by one W-Expire (Hybrid), or
 by every operator for itself (Time Probing, Input Triggered).
 """
 
@@ -40,7 +40,7 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
             )
         limited = (
             settings.overload.mode is OverloadMode.ADAPT
-        )  # a join that takes back what it found must have found everything
+        )  # a join that retracts what it found must have found everything
         if (
             settings.changes.strategy is None
             and not limited
@@ -58,7 +58,7 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
 
 
 def retracts(query: Query, settings: Settings) -> bool:
-    """Return whether the join of a query takes back what ends itself."""
+    """Return whether the join of a query itself retracts what ends."""
     return query.emit is Emit.CHANGES and choose_strategy(query, settings)[0] is Strategy.NEGATIVE
 
 
@@ -79,7 +79,7 @@ def _equalities(query: Query) -> int:
 def drive_strategy(settings: Settings) -> Strategy:
     """Return the strategy by which the operators above joins are run.
 
-    Where joins are Hybrid or take back themselves, they see signed rows.
+    Where joins are Hybrid or retract what ends themselves, the operators see signed rows.
     """
     return (
         settings.changes.strategy

@@ -98,15 +98,6 @@ def unpack(content: Buffer, kind: str, where: str) -> tuple[Any, list[memoryview
     return value, blobs
 
 
-def is_intact(content: Buffer) -> bool:
-    """Return whether the content is a frame of this version with a valid checksum."""
-    try:
-        _check(memoryview(content), "")
-    except CheckpointError:
-        return False
-    return True
-
-
 def _check(view: memoryview, where: str) -> int:
     """Check everything outside the header and return the length of the header."""
     if bytes(view[:8]) != MAGIC:
@@ -219,19 +210,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def read_file(path: Path) -> bytes:
-    """Return the content of a checkpoint file.
-
-    Raises
-    ------
-    CheckpointError
-        When it is missing or cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise missing(str(path)) from error
-    except OSError as error:
-        raise unreadable(str(path), error) from error

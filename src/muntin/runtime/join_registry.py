@@ -139,7 +139,7 @@ def _obstacle(query: Query, settings: Settings) -> str:
     if not settings.sharing.enabled:
         return "sharing is off"
     if retracts(query, settings):
-        return f"its join takes back what leaves ({choose_strategy(query, settings)[1]})"
+        return f"its join retracts what leaves ({choose_strategy(query, settings)[1]})"
     if query.every is not None and query.emit is Emit.INSERTS:
         return "is brought up to date by EVERY"
     if planned:

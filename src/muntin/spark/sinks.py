@@ -1,4 +1,4 @@
-"""Sinks: the destinations of results.
+"""The sinks that Muntin has, and the choice among them.
 
 Exactly once: Spark may repeat a batch, so a sink replaces what it has for a batch number. A sink
 that can only append may hold a repeated batch twice; its docstring says so.
@@ -25,6 +25,7 @@ from muntin.engine.declaration_checks import (
 )
 from muntin.errors import SettingError
 from muntin.model.allowed_paths import local_path
+from muntin.model.formats import OWN_FILES, SPARK_OPTIONS
 from muntin.plan.query import Query
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.batch_results import BatchResults
@@ -44,11 +45,6 @@ from muntin.spark.sink_ownership import (
 )
 from muntin.spark.storage import Storage
 from muntin.spark.storage.tables import TablesByBatch, as_parquet
-
-_FILES = ("parquet", "csv", "json")
-_SPARK_FILES = (*_FILES, "orc", "avro", "text", "xml")
-"""Spark formats that write files into a folder, without transactions."""
-
 
 _COLUMNS = "batch--00000001.parquet"
 """A file without rows, from which Spark learns the columns of a memory sink."""
@@ -203,7 +199,7 @@ class SparkSink(Sink):
         path = self.options.get("path")
         return (
             HadoopFolder(self.spark, path.rstrip("/"))
-            if path is not None and self.kind in _SPARK_FILES
+            if path is not None and self.kind in SPARK_OPTIONS
             else None
         )
 
@@ -222,7 +218,7 @@ class SparkSink(Sink):
         frame = results.frame(self.spark)
         path = self.options.get("path")
         writer = frame.write.format(self.kind).mode("append").options(**self._format_options())
-        if path is not None and self.kind in _SPARK_FILES:
+        if path is not None and self.kind in SPARK_OPTIONS:
             writer.mode("overwrite").save(f"{path.rstrip('/')}/batch={batch}")
         elif self.kind == "delta":
             writer.option("txnAppId", self._application()).option("txnVersion", batch).save(path)
@@ -331,20 +327,20 @@ class SinkMaker:
         mistake = sink_format_mistake(name, kind)
         if mistake is not None:
             raise mistake
-        if kind in _SPARK_FILES and path is None:
+        if kind in SPARK_OPTIONS and path is None:
             raise SettingError(f"the {kind} sink of query {name} has no path", hint="Add path")
         local = local_path(path) if path is not None else None
         for mistake in sink_option_mistakes(name, kind, options, local=local is not None):
             raise mistake
         for mistake in (
-            folder_mistakes(name, local) if kind in _SPARK_FILES and local is not None else ()
+            folder_mistakes(name, local) if kind in SPARK_OPTIONS and local is not None else ()
         ):
             raise mistake
-        if kind in _FILES and local is not None:
+        if kind in OWN_FILES and local is not None:
             sink = FileSink(Path(local), kind)
             sink.check(query.output_schema)
             return sink
-        if kind in _SPARK_FILES and path is not None and local == path:
+        if kind in SPARK_OPTIONS and path is not None and local == path:
             # Java may have been started in another folder than the current one of this process.
             options["path"] = str(Path(path).absolute())
         return SparkSink(self.spark, name, kind, options)

@@ -47,7 +47,7 @@ def is_aggregate(tokens: Tokens, index: int) -> bool:
         return False
     before = tokens[index - 1] if index else None
     name = tokens[index].text.lower()
-    # DuckDB's catalogue does not list what its parser turns into something else.
+    # DuckDB's catalog does not list what its parser turns into something else.
     return (
         function_called(name) is not None or refused_functions().get(name) is Ban.AGGREGATE
     ) and is_called(tokens[index], before)
@@ -105,11 +105,10 @@ def _read_call(tokens: Tokens, start: int) -> Call:
         inside = inside.part(1)
     for token in inside:
         if word(token) in {"ORDER BY", "ORDER"}:
-            hint = (
-                "FIRST and LAST go by time"
-                if function.by_time
-                else "The order of rows does not change this aggregate"
-            )
+            hint = "The order of rows does not change this aggregate"
+            if function.by_time:
+                keyed = function.arguments is Arguments.WITH_KEY
+                hint = f"{name.text} goes by {'its key, then by ' if keyed else ''}time"
             raise tokens.error(
                 token, f"ORDER BY inside {name.text} is not supported", f"{hint}; leave it out"
             )
@@ -119,7 +118,7 @@ def _read_call(tokens: Tokens, start: int) -> Call:
         raise tokens.error(
             name,
             f"{name.text} with DISTINCT is not supported",
-            f"It is one value already: write {name.text}(expression)",
+            f"It is one value already: write {name.text}({function.arguments})",
         )
     if distinct and argument is None:
         raise tokens.error(

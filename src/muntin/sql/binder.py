@@ -195,7 +195,7 @@ def predicate_of(condition: Condition, types: Mapping[str, pa.DataType]) -> Pred
 def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> None:
     """Refuse to compare times with numbers.
 
-    It DuckDB allows at first and fails on when rows come.
+    DuckDB accepts it and fails when rows arrive.
     """
     temporal = [pa.types.is_temporal(side.type) for side in (left, right)]
     if temporal[0] != temporal[1] and left.references and right.references:

@@ -18,7 +18,7 @@ from muntin.sql.statements import read_statement
 def read_script(text: str, catalog: Catalog) -> Iterator[Statement]:
     """Yield the statements of a script, each bound when it is asked for.
 
-    The caller adds what a statement declares to the catalogue before asking for the next one, so
+    The caller adds what a statement declares to the catalog before asking for the next one, so
     later statements can use it. Nothing is changed here.
 
     >>> [statement.value for statement in read_script("SET a = 1; SET b = on;", Catalog())]

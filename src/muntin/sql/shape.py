@@ -41,8 +41,8 @@ class FromEntry:
 class SelectParts:
     """A select in its parts.
 
-    ``plain`` is all of it without window brackets, and with the alias of a sub-select for the sub-
-    select.
+    ``plain`` is all of it without window brackets, and with the alias of a sub-select in place of
+    the sub-select.
     """
 
     items: tuple[Tokens, ...]

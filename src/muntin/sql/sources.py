@@ -1,4 +1,4 @@
-"""FROM: each entry found in the catalogue and given its window."""
+"""FROM: each entry found in the catalog and given its window."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Case:
         return max((event.time for event in self.events), default=0)
 
     def catalog(self) -> Catalog:
-        """Return the catalogue after the declarations."""
+        """Return the catalog after the declarations."""
         catalog = Catalog()
         for stream in self.streams:
             catalog.add(Stream(stream.name, stream.schema, stream.time, stream.slack))

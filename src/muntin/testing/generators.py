@@ -12,9 +12,9 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-Micros: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+from muntin.model.clock import SECOND
 
-_SECOND = 1_000_000
+Micros: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def uniform_stream(rows: int, rate: float, keys: int, seed: int, *, start: int =
     [0, 500000, 1000000]
     """
     random = np.random.default_rng(seed)
-    times = start + (np.arange(rows, dtype=np.float64) * (_SECOND / rate)).astype(np.int64)
+    times = start + (np.arange(rows, dtype=np.float64) * (SECOND / rate)).astype(np.int64)
     return pa.table(
         {"k": random.integers(0, keys, rows), "v": random.random(rows), "ts": _timestamps(times)}
     )
@@ -81,7 +81,7 @@ def exponential_arrivals(stream: pa.Table, rate: float, seed: int, *, start: int
     >>> exponential_arrivals(uniform_stream(100, 1, 5, 1), rate=1000, seed=2).num_rows
     100
     """
-    gaps = np.random.default_rng(seed).exponential(_SECOND / rate, stream.num_rows)
+    gaps = np.random.default_rng(seed).exponential(SECOND / rate, stream.num_rows)
     gaps[:1] = 0
     place = stream.schema.get_field_index("ts")
     return stream.set_column(place, "ts", _timestamps(start + np.cumsum(gaps).astype(np.int64)))
@@ -114,17 +114,17 @@ def sensor_stream(
     ['LocationId', 'Value', 'ts']
     """
     random = np.random.default_rng(seed)
-    times = start + (np.arange(rows, dtype=np.float64) * (_SECOND / rate)).astype(np.int64)
+    times = start + (np.arange(rows, dtype=np.float64) * (SECOND / rate)).astype(np.int64)
     location = random.integers(1, sensors.locations + 1, rows).astype(np.int32)
     level = random.normal(0, sensors.spread / 3, sensors.locations + 1)[location]
     phase = random.uniform(0, 2 * np.pi, sensors.locations + 1)[location]
-    swing = sensors.spread / 3 * np.sin((times - start) / (120 * _SECOND) * 2 * np.pi + phase)
+    swing = sensors.spread / 3 * np.sin((times - start) / (120 * SECOND) * 2 * np.pi + phase)
     values = np.round(sensors.mean + level + swing + random.normal(0, sensors.spread / 10, rows), 2)
     return pa.table({"LocationId": location, "Value": values, "ts": _timestamps(times)})
 
 
 def multi_join_streams(
-    rows: int, *, rates: Sequence[float], distinct: Sequence[int], seed: int, unit: int = _SECOND
+    rows: int, *, rates: Sequence[float], distinct: Sequence[int], seed: int, unit: int = SECOND
 ) -> list[pa.Table]:
     """Return the streams of [Golab03, section 6], with one row per tick.
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from muntin.engine.engine import Engine
 from muntin.engine.query_registry import StandingQuery
+from muntin.model.clock import SECOND
 from muntin.planner.lazy_orders import WindowStatistics
 
-_SECOND = 1_000_000
 _ROUND = 100
 
 
@@ -112,7 +112,7 @@ def make_streams(streams: Sequence[PaperStream], seconds: int, seed: int) -> lis
     stream_of_tick = _rounds(
         np.repeat(np.arange(len(rates)), np.array(rates) * _ROUND), ticks, random
     )
-    times = (np.arange(1, ticks + 1) * (_SECOND // sum(rates))).view("datetime64[us]")
+    times = (np.arange(1, ticks + 1) * (SECOND // sum(rates))).view("datetime64[us]")
     tables = []
     for place, stream in enumerate(streams):
         mine = times[stream_of_tick == place]
@@ -159,9 +159,9 @@ def _push(
     for number, table in enumerate(rows, 1):
         times = table.column("ts").cast("int64").to_numpy()
         engine.push(
-            f"S{number}", table.filter((times > since * _SECOND) & (times <= until * _SECOND))
+            f"S{number}", table.filter((times > since * SECOND) & (times <= until * SECOND))
         )
-    engine.advance(until * _SECOND)
+    engine.advance(until * SECOND)
     query.poll()
     work = query.stats()["work"]
     assert isinstance(work, dict), "the counts have names"

@@ -167,7 +167,7 @@ def _times_after(
     stream: Stream | Table | None, tables: Mapping[str, pa.Table], after: OrderFrontier | None
 ) -> list[int]:
     """Return the times of the rows of a stream that came after a place in the order."""
-    assert isinstance(stream, Stream), "queries read streams of the catalogue"
+    assert isinstance(stream, Stream), "queries read streams of the catalog"
     rows = tables.get(stream.name.casefold())
     times = [] if rows is None else _micros(rows.column(stream.time)).to_pylist()
     return [time for time in times if after is None or time > after.last_time(stream.order)]

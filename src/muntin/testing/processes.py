@@ -68,22 +68,22 @@ def descendants(root: int) -> list[int]:
     return found[1:]
 
 
-def residents(root: int) -> list[int]:
+def state_servers(root: int) -> list[int]:
     """Return the processes of partitions below a process, orphans included.
 
     An orphan's worker has ended, but it is still tied to a process below.
 
-    Without those that rest, which have no partition.
+    Without idle ones, which have no partition.
     """
     below = {str(pid) for pid in descendants(root)}
-    resting = {path.stem.rpartition("-")[2] for path in idle_keys()}
+    idle = {path.stem.rpartition("-")[2] for path in idle_keys()}
     return [
         pid
         for pid in _all()
         if "muntin.spark.partition.state_server" in (said := command(pid))
         and alive(pid)
         and (str(pid) in below or said.split()[-1] in below)
-        and str(pid) not in resting
+        and str(pid) not in idle
     ]
 
 

@@ -39,7 +39,7 @@ from muntin.testing.pipeline_oracle import PipelineOracle, make_oracle
 from muntin.testing.watermark import Arrival, OrderFrontier, Watermark
 
 Binder: TypeAlias = Callable[[str, str, Catalog], Query]
-"""Makes a bound query of its text, its name and the catalogue."""
+"""Makes a bound query of its text, its name and the catalog."""
 
 
 @dataclass

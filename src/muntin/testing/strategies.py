@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from muntin.model.clock import SECOND
 from muntin.testing.case import Case, Event, StoredTable, Value
 from muntin.testing.golden import StreamDeclaration
 
-_SECOND = 1_000_000
 _NUMBERS = ("INTEGER", "BIGINT", "DOUBLE")
 _ALIASES = "abcd"
 
@@ -109,8 +109,8 @@ def arrivals(
         draw(st.one_of(st.integers(0, shape.events), st.integers(shape.events // 2, shape.events)))
     ):
         stream = draw(st.sampled_from(streams))
-        time = draw(st.integers(0, shape.instants - 1)) * _SECOND
-        delay = draw(st.integers(0, stream.slack // _SECOND)) * _SECOND if stream.slack else 0
+        time = draw(st.integers(0, shape.instants - 1)) * SECOND
+        delay = draw(st.integers(0, stream.slack // SECOND)) * SECOND if stream.slack else 0
         values = tuple(draw(_values(declared)) for _, declared in stream.columns[:-1])
         rows.append((time + delay, Event(stream.name, time, values)))
     return tuple(event for _, event in sorted(rows, key=lambda row: row[0]))
@@ -164,7 +164,7 @@ def queries(
 
 @st.composite
 def _streams(draw: st.DrawFn, name: str, shape: Shape) -> StreamDeclaration:
-    slack = draw(st.sampled_from([0, 0, 1, 3])) * _SECOND if shape.slack else 0
+    slack = draw(st.sampled_from([0, 0, 1, 3])) * SECOND if shape.slack else 0
     return StreamDeclaration(name, (*draw(_columns()), ("ts", "TIMESTAMP")), "ts", slack)
 
 

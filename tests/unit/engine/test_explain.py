@@ -63,7 +63,7 @@ def test_all_queries_are_explained_and_having_none_is_reported() -> None:
     why = "negative tuple: a window in rows does not determine in advance when a row leaves it"
     assert two.splitlines() == [
         f"query two: emits changes at every change, {why}",
-        f"├─ sharing group: this query alone: its join takes back what leaves ({why})",
+        f"├─ sharing group: this query alone: its join retracts what leaves ({why})",
         "├─ source C c [PARTITION BY k ROWS 2]: holds 0 rows",
         "└─ select k",
     ]

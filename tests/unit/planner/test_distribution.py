@@ -36,17 +36,17 @@ def catalog() -> Catalog:
         ("SELECT A.k FROM A, T WHERE A.k = T.k WINDOW 1 SECOND", ["by A.k"], {0}),
         (
             "SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 1 SECOND",
-            ["by the time of A", "B sent everywhere, at home by the time of B"],
+            ["by the time of A", "B sent everywhere, owner by the time of B"],
             {0},
         ),
         (
             "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.j = C.j WINDOW 1 SECOND",
-            ["by A.k", "by B.k", "C sent everywhere, at home by the time of C"],
+            ["by A.k", "by B.k", "C sent everywhere, owner by the time of C"],
             {0, 1},
         ),
         (
             "SELECT A.k FROM A [ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k",
-            ["A counted everywhere, at home by A.k", "by B.k"],
+            ["A counted everywhere, owner by A.k", "by B.k"],
             {0, 1},
         ),
         (
@@ -56,13 +56,13 @@ def catalog() -> Catalog:
         ),
         (
             "SELECT A.k FROM A [PARTITION BY j ROWS 3], B [RANGE 1 SECOND] WHERE A.k = B.k",
-            ["A sent everywhere, at home by A.k", "by B.k"],
+            ["A sent everywhere, owner by A.k", "by B.k"],
             {0, 1},
         ),
         ("SELECT a.k FROM A a, A b WHERE a.k = b.k WINDOW 1 SECOND", ["by A.k"], {0, 1}),
         (
             "SELECT a.k FROM A a, A b WHERE a.k = b.j WINDOW 1 SECOND",
-            ["A sent everywhere, at home by A.k"],
+            ["A sent everywhere, owner by A.k"],
             {0},
         ),
     ],

@@ -103,9 +103,7 @@ def test_what_cannot_be_limited_is_reported_and_planned_as_usual() -> None:
     assert plan.limiting is None
     assert plan.tree is None
     assert plan.retracting
-    assert plan.reasons[-1].startswith(
-        "not limited under overload: the join takes back what leaves"
-    )
+    assert plan.reasons[-1].startswith("not limited under overload: the join retracts what leaves")
 
 
 def test_an_impossible_tree_setting_is_refused() -> None:

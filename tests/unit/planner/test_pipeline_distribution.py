@@ -51,7 +51,7 @@ LOCAL = [
     ("SELECT B.k, SUM(A.v) AS n FROM A, B WHERE A.k = B.k GROUP BY B.k", ["by A.k", "by B.k"]),
     (
         "SELECT A.s, SUM(A.v) AS n FROM A, B WHERE A.k = B.k GROUP BY A.s",
-        ["by A.s", "B sent everywhere, at home by the time of B"],
+        ["by A.s", "B sent everywhere, owner by the time of B"],
     ),
     ("SELECT DISTINCT k, s FROM A", ["by A.k"]),
     ("SELECT k FROM A INTERSECT SELECT k FROM B", ["by A.k", "by B.k"]),
@@ -160,7 +160,7 @@ def test_a_stream_has_one_key_and_other_leaves_use_it() -> None:
 
 def test_marks_are_required_in_partitioned_leaves() -> None:
     how = distributed("SELECT x.s, COUNT(*) AS n FROM A x, A y WHERE x.k > y.k GROUP BY x.s")
-    assert [str(route) for route in how.routes] == ["A sent everywhere, at home by A.s"]
+    assert [str(route) for route in how.routes] == ["A sent everywhere, owner by A.s"]
     (part,) = how.parts
     (leaf,) = part.joins
     assert [OWN in source.schema.names for source in leaf.sources] == [True, True]

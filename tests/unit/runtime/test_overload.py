@@ -189,13 +189,13 @@ def test_without_adapt_the_lag_is_reported() -> None:
         ("SELECT A.k FROM A [PARTITION BY k ROWS 2], B [ROWS 3] WHERE A.k = B.k", "by partition"),
         (
             "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 3 ROWS EMIT CHANGES",
-            "takes back what leaves",
+            "retracts what leaves",
         ),
-        (f"{TWO} EMIT CHANGES WITH (pipeline = 'negative')", "takes back what leaves"),
+        (f"{TWO} EMIT CHANGES WITH (pipeline = 'negative')", "retracts what leaves"),
         (f"{TWO} WITH (algorithm = 'lazy')", "the algorithm is lazy"),
         (f"{TWO} WITH (expiry = 'eager')", "expiry is eager"),
         (f"{TWO} WITH (tree = 'off')", "trees are off"),
-        (f"{TWO} EMIT CHANGES WITH (state_rows = 5)", "cannot be taken back"),
+        (f"{TWO} EMIT CHANGES WITH (state_rows = 5)", "cannot be retracted"),
     ],
 )
 def test_what_cannot_be_limited_runs_without_limit_and_reports_why(sql: str, why: str) -> None:

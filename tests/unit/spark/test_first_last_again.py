@@ -24,6 +24,7 @@ from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.spark.storage import LocalStorage
 from muntin.testing.compare import assert_same_changes
+from tests.unit.spark.partition.test_recovery import newest_of
 
 SECOND = 1_000_000
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
@@ -78,9 +79,9 @@ def _on_partitions(sql: str, slack: int, again: frozenset[int], at_once: int = 1
             newest = {}
             for name in read if batch < 20 else ():
                 rows = _table(_rows(name, slack, at_once)[3 * batch : 3 * batch + 3])
-                newest[name] = packers[name].newest(rows) or 0
-                for home, part in packers[name].pack(rows, 0):
-                    parts[home].append(part)
+                newest[name] = newest_of(packers[name], rows) or 0
+                for owner, part in packers[name].pack(rows, 0):
+                    parts[owner].append(part)
             outputs: list[PartitionOutput] = []
             for partition, own, store in zip(partitions, parts, stores, strict=True):
                 partition_batch = PartitionBatch(

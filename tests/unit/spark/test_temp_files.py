@@ -114,7 +114,7 @@ def test_sockets_without_a_listener_are_removed_with_their_keys(folder: Path) ->
             for suffix in ("key", "lock"):
                 (folder / f"{name}.{suffix}").touch()
         alive.listen(1)
-        (folder / "resting-1-2.key").touch()
+        (folder / "idle-1-2.key").touch()
         (folder / "starting.key").touch()
         with (folder / "starting.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

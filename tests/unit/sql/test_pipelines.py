@@ -220,11 +220,25 @@ WRONG = [
         "SELECT LAST(DISTINCT v) FROM A",
         "column 8: LAST with DISTINCT is not supported. It is one value already",
     ),
+    (
+        "SELECT ARG_MAX(DISTINCT v, k) FROM A",
+        (
+            "column 8: ARG_MAX with DISTINCT is not supported. It is one value already: "
+            "write ARG_MAX(expression, key)"
+        ),
+    ),
     ("SELECT SUM(DISTINCT) FROM A", "column"),
     ("SELECT COUNT(DISTINCT *) FROM A", "column"),
     (
         "SELECT FIRST(v ORDER BY k) FROM A",
-        "column 16: ORDER BY inside FIRST is not supported. FIRST and LAST go by time",
+        "column 16: ORDER BY inside FIRST is not supported. FIRST goes by time; leave it out",
+    ),
+    (
+        "SELECT ARG_MIN(v, k ORDER BY k) FROM A",
+        (
+            "column 21: ORDER BY inside ARG_MIN is not supported. ARG_MIN goes by its key, "
+            "then by time; leave it out"
+        ),
     ),
     (
         "SELECT FIRST(x.k) FROM (SELECT k FROM A) x",

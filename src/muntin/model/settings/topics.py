@@ -175,7 +175,8 @@ class ExpirySettings:
         "expiry_interval",
         optional(parse_length),
         "",
-        "interval of lazy expiry, e.g. '5 seconds'; empty: the one predicted to cost least",
+        "interval of lazy expiry, e.g. '5 seconds'; empty: the one predicted to cost least if "
+        "statistics are known, otherwise that of EVERY or reevaluation, or one second",
     )
 
 

@@ -60,7 +60,7 @@ def choice_limits(
             raise SettingError(
                 f"query {query.name} cannot run as a tree",
                 hint="Trees are for three or more sources without PARTITION BY windows, "
-                "joins that take nothing back, algorithm and expiry 'auto'",
+                "joins that retract nothing, algorithm and expiry 'auto'",
             )
     given = OrderSources(join.order, None, lambda _a, _b: True)
     return ChoiceLimits(

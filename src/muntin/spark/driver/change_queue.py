@@ -1,8 +1,9 @@
 """Queries added and dropped while the engine runs: announced by control rows, settled by a batch.
 
-Exactly once: a change is announced durably, arrives with some batch, and is then written into the
-checkpoint with the number of the next batch, before Spark commits this one. If the process dies in
-between, the change is not in force anywhere, and the next start compares declarations again.
+Exactly once: a change is announced, and durable once a batch is planned that brings it. It is then
+written into the deployment with the number of the next batch, before the manifest that completes
+this one. If the process dies in between, the change is not in force anywhere, and the next start
+compares declarations again.
 """
 
 from __future__ import annotations

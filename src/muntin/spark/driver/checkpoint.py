@@ -1,8 +1,8 @@
 """The checkpoint of an engine: Spark's files, and beside them the deployment and our output.
 
 Invariant: one engine at a time (:mod:`muntin.spark.driver.lease`). The deployment is replaced
-before Spark commits the batch that brought the change, so a restart finds either all of a change or
-none of it.
+before the manifest that completes the batch that brought the change, so a restart finds either all
+of a change or none of it.
 """
 
 from __future__ import annotations

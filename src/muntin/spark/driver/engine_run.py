@@ -1,9 +1,11 @@
 """The lifetime of an engine's streaming query: start, wait, stop, and cleanup.
 
-Exactly once: Spark owns the progress of the run. A batch that is interrupted, by a stop or a crash,
-is not committed and runs again at the next start. Two engines must therefore never write at the
-same time: the lease of the checkpoint is taken before the first side effect of a start and is
-released only when the streaming query has really ended. A sink that does not return keeps it.
+Exactly once: a batch is complete with its manifest, and Spark repeats what it has not committed. A
+batch that is interrupted, by a stop or a crash, has no manifest and runs again at the next start; a
+micro-batch that is repeated although a manifest has it is skipped. Two engines must therefore never
+write at the same time: the lease of the checkpoint is taken before the first side effect of a start
+and is released only when the streaming query has really ended. A sink that does not return keeps
+it.
 """
 
 from __future__ import annotations

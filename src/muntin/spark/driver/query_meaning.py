@@ -25,11 +25,12 @@ def meaning_of(query: Query, settings: Settings) -> str:
 
 
 def _decisive(settings: Settings) -> dict[str, str]:
-    """Return the settings that determine the results and their batches."""
+    """Return the settings that determine the results and which rows a checkpoint holds."""
     changed = settings.changed()
     if is_adapting(settings):
         return changed
-    # Lazy joins hold results back until the next re-evaluation; a switch would lose or repeat them.
+    # Results are the same, but under `reevaluation` partition batches are retained for longer
+    # (window_reach.py) and time alone causes other batches; so a run keeps the value it began with.
     return {
         name: changed[name]
         for name in ("algorithm", "reevaluation")

@@ -1,7 +1,7 @@
 """End the parts of a run within a deadline, whatever they are blocked in.
 
-Killing is always safe: Spark repeats a batch that was not committed, and the state servers hold
-only a cache of the checkpoint.
+Killing is always safe: a batch without a manifest is repeated from the state before it, and the
+state servers hold only a cache of the checkpoint.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from muntin.engine.subscription import Subscription
-from muntin.errors import InputError
+from muntin.engine.subscription import Subscription, checked_subscriber
 from muntin.spark.exchange.deployment_file import DeploymentFile
 from muntin.spark.exchange.marks import Mark
 
@@ -36,16 +35,7 @@ class Subscriptions:
 
     def add(self, query: str, callback: Subscriber, buffer: int) -> Subscription:
         """Add a subscriber, from the next batch on."""
-        if not callable(callback):
-            raise InputError(
-                f"a subscriber of query {query} cannot be {callback!r}",
-                hint="Pass a function of a RecordBatch and its mark",
-            )
-        if type(buffer) is not int or buffer < 1:
-            raise InputError(
-                f"the buffer of a subscriber cannot be {buffer!r}",
-                hint="Give a number of bytes of at least 1",
-            )
+        checked_subscriber(query, callback, buffer, takes="a RecordBatch and its mark")
         subscription = Subscription(query, callback, buffer, self._remove, _log)
         with self._lock:
             self._of.setdefault(query.casefold(), []).append(subscription)

@@ -2,8 +2,8 @@
 
 Safe under failures: the rows are written before the change that names them, and removed only after
 the first batch in which the dataflow runs is complete. From then on they are part of the partition
-batches that Spark keeps. Rows whose change was never written belong to nobody and are removed at
-the next start.
+batches that the checkpoint keeps. Rows whose change was never written belong to nobody and are
+removed at the next start.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The deployment as a file in the checkpoint, which every task reads before it works on a batch.
 
-Invariant: the driver replaces the file before Spark commits the batch that brought a change, so all
-tasks of the next batch find it. A task on a file system that shows old content is detected by the
-epoch that travels with the rows. The file is named ``program`` in every format of checkpoints, so
-that an old checkpoint is found and refused by its format.
+Invariant: the driver replaces the file before the manifest that completes the batch that brought a
+change, so all tasks of the next batch find it. A task on a file system that shows old content is
+detected by the epoch that travels with the rows. The file is named ``program`` in every format of
+checkpoints, so that an old checkpoint is found and refused by its format.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ rows, times, control rows and the epoch, but no clock and nothing that differs b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -43,6 +44,18 @@ class Part:
     stream: str
     task: int
     blob: memoryview | bytes
+
+
+RoutedRows: TypeAlias = dict[tuple[int, str], pa.Table]
+"""Rows of each partitioning and stream."""
+
+
+def rows_of(parts: Iterable[Part]) -> RoutedRows:
+    """Return the rows of each partitioning and stream, tasks in their order."""
+    grouped: dict[tuple[int, str], list[pa.Table]] = {}
+    for part in sorted(parts, key=lambda part: (part.partitioning, part.stream, part.task)):
+        grouped.setdefault((part.partitioning, part.stream), []).append(from_blob(part.blob))
+    return {key: pa.concat_tables(tables).combine_chunks() for key, tables in grouped.items()}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from muntin.expressions.salvage import MOST
 from muntin.model.catalog import Stream
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.plan.join import Code, CodeKind
-from muntin.planner.partitioning import OWN, Partitioning, home_text
+from muntin.planner.partitioning import OWN, Partitioning, owner_text
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.messages import TIMELESS, Part, to_blob
 from muntin.state.advance_limit import Segment, segments_of
@@ -88,12 +88,6 @@ class Packer:
         table = self.marked(route, rows, own) if route.everywhere else rows.filter(pa.array(own))
         return Part(number, self._stream.name, 0, to_blob(table)) if len(table) else None
 
-    def newest(self, rows: pa.Table) -> int | None:
-        """Return the newest valid time of rows; None if there is none."""
-        times = _micros(rows.column(self._stream.time))
-        found = times[(times > BEFORE_ALL) & (times < AFTER_ALL)]
-        return int(found.max()) if len(found) else None
-
     def segments(self, rows: pa.Table) -> list[Segment]:
         """Return the segments of the valid times of rows."""
         times = _micros(rows.column(self._stream.time))
@@ -122,7 +116,7 @@ class Packer:
 
     def _key(self, key: Code, rows: pa.Table) -> pa.ChunkedArray:
         if key.kind is CodeKind.HASH:
-            return self._evaluator.raw([home_text(key)], rows)[0]
+            return self._evaluator.raw([owner_text(key)], rows)[0]
         return self._evaluator.columns([key.expression], rows)[0]
 
     def _owners_by_pieces(self, route: Partitioning, rows: pa.Table) -> Owners:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from muntin.model.clock import BEFORE_ALL
 from muntin.spark.exchange.messages import PartitionBatch
 from muntin.state.advance_limit import AdvanceLimit
+from muntin.state.batch import times_of
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,7 @@ class TimeBounds:
         bound = self.bounds.get(stream)
         if bound is None:
             return rows, None
-        column = rows.column(time)
-        beyond = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy() > bound
+        beyond = times_of(rows, time) > bound
         if not np.any(beyond):
             return rows, None
         return rows.filter(pa.array(~beyond)), rows.filter(pa.array(beyond))

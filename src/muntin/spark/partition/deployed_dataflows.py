@@ -12,8 +12,7 @@ from muntin.runtime.external_quota import ExternalQuota, LimitState
 from muntin.runtime.holdings import rows_held
 from muntin.runtime.query_group import Output, reason_of
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
-from muntin.spark.exchange.messages import Part, PartitionBatch
-from muntin.spark.partition.batch_rows import RoutedRows, rows_of
+from muntin.spark.exchange.messages import Part, PartitionBatch, RoutedRows, rows_of
 from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.partition_dataflow import PartitionDataflow
 from muntin.spark.partition.window_reach import WindowReach, reach_of

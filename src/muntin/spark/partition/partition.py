@@ -33,12 +33,13 @@ from muntin.spark.exchange.messages import (
     Part,
     PartitionBatch,
     PartitionOutput,
+    RoutedRows,
     from_blob,
+    rows_of,
     to_blob,
 )
 from muntin.spark.exchange.partition_metrics import PartitionMetrics
 from muntin.spark.exchange.time_bounds import TimeBounds, bounds_after
-from muntin.spark.partition.batch_rows import RoutedRows, rows_of
 from muntin.spark.partition.deployed_dataflows import DeployedDataflows
 from muntin.spark.partition.partition_clock import CameBefore, PartitionClock
 from muntin.spark.partition.partition_dataflow import PartitionDataflow

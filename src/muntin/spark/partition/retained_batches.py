@@ -11,9 +11,8 @@ from types import MappingProxyType
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.external_quota import LimitState
-from muntin.spark.exchange.messages import TIMELESS, PartitionBatch
+from muntin.spark.exchange.messages import TIMELESS, PartitionBatch, rows_of
 from muntin.spark.exchange.time_bounds import bounds_after
-from muntin.spark.partition.batch_rows import rows_of
 from muntin.spark.partition.partition_clock import CameBefore, PartitionClock
 from muntin.spark.partition.window_reach import WindowReach
 from muntin.state.batch import times_of

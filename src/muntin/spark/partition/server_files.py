@@ -23,7 +23,7 @@ def idle_keys(parent: int | str = "*", pid: int | str = "*") -> list[Path]:
 
 def idle_name(parent: int | str, pid: int | str) -> str:
     """Return the name of the socket and the key of an idle state server, without the suffix."""
-    return f"resting-{parent}-{pid}"
+    return f"idle-{parent}-{pid}"
 
 
 @contextlib.contextmanager

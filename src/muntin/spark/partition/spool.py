@@ -3,7 +3,7 @@
 Small outputs travel through Spark. Large ones are written to a file in the checkpoint, which all
 processes reach, and only the name travels: a socket to the worker, from there to Java, and from
 Java to the driver takes several times as long as writing and mapping a file. A file belongs to one
-attempt; the driver removes all files when the sinks have written the batch.
+attempt; the driver removes all files when the manifest has completed the batch.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def partition_batch(
 ) -> PartitionBatch:
     times = pa.array([(batch + 1) * SECOND - key for key in keys]).cast(pa.timestamp("us"))
     rows = pa.table([pa.array(keys), times], schema=SCHEMA)
-    parts = [part for home, part in Packer(deployment, "A").pack(rows, 0) if home == partition]
+    parts = [part for owner, part in Packer(deployment, "A").pack(rows, 0) if owner == partition]
     return PartitionBatch(batch, deployment.epoch(batch), {"A": (batch + 1) * SECOND}, tuple(parts))
 
 

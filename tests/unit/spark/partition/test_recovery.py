@@ -53,13 +53,19 @@ def rows_at(seconds: list[int]) -> pa.Table:
     )
 
 
+def newest_of(packer: Packer, rows: pa.Table) -> int | None:
+    """Return the newest valid time of rows, as packing tasks find it."""
+    segments = packer.segments(rows)
+    return segments[-1][1] if segments else None
+
+
 def partition_batches(deployment: Deployment, batches: list[str]) -> Iterator[PartitionBatch]:
     packer = Packer(deployment, "A")
     for number, batch in enumerate(batches):
         seconds = [int(word) for word in batch.split() if word[0] != "@"]
         moment = next((int(word[1:]) * SECOND for word in batch.split() if word[0] == "@"), None)
         rows = rows_at(seconds)
-        newest = packer.newest(rows)
+        newest = newest_of(packer, rows)
         yield PartitionBatch(
             number,
             0,
@@ -210,7 +216,7 @@ def test_rows_without_a_valid_time_are_reported_as_late_and_disturb_nothing() ->
         schema=SCHEMA,
     )
     packer = Packer(deployment, "A")
-    assert packer.newest(rows) == 3 * SECOND
+    assert newest_of(packer, rows) == 3 * SECOND
     kept = RecoverablePartition(deployment, 0)
     applied = kept.apply(
         PartitionBatch(
@@ -219,4 +225,4 @@ def test_rows_without_a_valid_time_are_reported_as_late_and_disturb_nothing() ->
     )
     found = {output.kind: output.table.column("v").to_pylist() for output in applied.outputs}
     assert found == {LATE: [7, 9], RESULTS: [8]}
-    assert packer.newest(rows.slice(0, 1)) is None
+    assert newest_of(packer, rows.slice(0, 1)) is None

@@ -30,14 +30,14 @@ from muntin.spark.partition.state_client import Request, StateClient, StateServe
 from muntin.spark.partition.stored_batches import StoredBatch, encode_batch
 from muntin.spark.partition.wire import Answer, Order, digest_of, send, send_alive
 from muntin.spark.storage import LocalStorage, Location
-from muntin.testing.processes import kill, residents, wait_gone
-from tests.unit.spark.exchange.test_frames import Trap
+from muntin.testing.processes import kill, state_servers, wait_gone
+from tests.unit.runtime.test_frames import Trap
 from tests.unit.spark.partition.test_recovery import PAIRS, program_of, texts
 from tests.unit.spark.partition.test_recovery import partition_batches as shares
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:subprocess .* is still running:ResourceWarning"
-)  # residents outlive who starts them
+)  # state servers outlive who starts them
 
 PROGRAM = program_of(f"{PAIRS} WINDOW 10 SECONDS")
 CONTENT = encode_deployment("run", PROGRAM)
@@ -50,7 +50,7 @@ def run() -> Iterator[str]:
     name = uuid.uuid4().hex
     yield name
     StateClient(name, 0, 0).stop()
-    for pid in residents(os.getpid()):
+    for pid in state_servers(os.getpid()):
         kill(pid)
     for key in idle_keys(os.getpid()):
         kill(int(key.stem.rpartition("-")[2]))
@@ -116,7 +116,7 @@ def test_a_partition_whose_executor_died_is_rebuilt_under_another(
     stored = [
         kept(storage, share, first.apply(request(share.batch - 1, share))) for share in SHARES[:2]
     ]
-    (pid,) = residents(os.getpid())
+    (pid,) = state_servers(os.getpid())
     executor.kill()
     executor.wait()
     assert not wait_gone([pid], 30), "it ends with the executor"
@@ -253,9 +253,9 @@ def test_an_idle_state_server_is_reused_by_the_next_engine_without_old_state(
 ) -> None:
     first = StateClient(run, 0, os.getpid())
     stored = kept(storage, SHARES[0], first.apply(request(-1, SHARES[0])))
-    (pid,) = residents(os.getpid())
+    (pid,) = state_servers(os.getpid())
     first.stop()
-    assert residents(os.getpid()) == []
+    assert state_servers(os.getpid()) == []
     asked = []
 
     def recall() -> tuple[StoredBatch, ...]:
@@ -264,7 +264,7 @@ def test_an_idle_state_server_is_reused_by_the_next_engine_without_old_state(
 
     other = StateClient(f"{run}-other", 3, os.getpid())
     applied = other.apply(request(0, SHARES[1], recall, storage))
-    assert residents(os.getpid()) == [pid]
+    assert state_servers(os.getpid()) == [pid]
     assert asked, "it was built again"
     assert told(applied) == told_in_process()[1]
     other.stop()
@@ -276,14 +276,14 @@ def test_two_idle_state_servers_are_reused_by_two_engines_and_a_killed_one_by_no
     both = [StateClient(run, number, os.getpid()) for number in (0, 1)]
     for client in both:
         client.apply(request(-1, SHARES[0]))
-    one, two = residents(os.getpid())
+    one, two = state_servers(os.getpid())
     for client in both:
         client.stop()
     kill(one)
     assert not wait_gone([one], 10)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda client: client.apply(request(-1, SHARES[0])), both))
-    found = residents(os.getpid())
+    found = state_servers(os.getpid())
     assert two in found
     assert len(found) == 2
     both[1].stop()
@@ -294,11 +294,11 @@ def test_a_state_server_of_another_parent_is_not_reused_and_an_idle_one_ends_wit
 ) -> None:
     first = StateClient(run, 0, executor.pid)
     first.apply(request(-1, SHARES[0]))
-    (pid,) = residents(os.getpid())
+    (pid,) = state_servers(os.getpid())
     first.stop()
     first = StateClient(run, 0, os.getpid())
     first.apply(request(-1, SHARES[0]))
-    assert pid not in residents(os.getpid())
+    assert pid not in state_servers(os.getpid())
     assert idle_keys(executor.pid)
     executor.kill()
     executor.wait()
@@ -323,7 +323,7 @@ def test_a_state_server_starts_without_pandas_and_pyspark() -> None:
 def test_a_suspended_process_is_killed_when_it_does_not_answer_in_time(run: str) -> None:
     client = StateClient(run, 0, os.getpid())
     client.apply(request(-1, SHARES[0]))
-    (process,) = residents(os.getpid())
+    (process,) = state_servers(os.getpid())
     os.kill(process, signal.SIGSTOP)
     began = time.monotonic()
     assert client.stop(0.5) == process
@@ -339,7 +339,7 @@ def test_a_process_that_is_suspended_between_batches_is_killed_and_replaced(
     monkeypatch.setattr(state_client, "_BUSY", 3.0)
     client = StateClient(run, 0, os.getpid())
     stored = kept(storage, SHARES[0], client.apply(request(-1, SHARES[0])))
-    (process,) = residents(os.getpid())
+    (process,) = state_servers(os.getpid())
     os.kill(process, signal.SIGSTOP)
     applied = client.apply(request(0, SHARES[1], lambda: (stored,), storage))
     assert told(applied) == told_in_process()[1]
@@ -415,5 +415,5 @@ def test_a_state_server_starts_under_a_temporary_folder_of_any_length(
     again = StateClient(f"{run}-again", 0, os.getpid())
     again.apply(request(-1, SHARES[0]))
     assert not key.exists(), "the process that rested has woken"
-    for pid in residents(os.getpid()):
+    for pid in state_servers(os.getpid()):
         kill(pid)
