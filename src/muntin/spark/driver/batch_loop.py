@@ -53,6 +53,10 @@ def control_jobs(run: str) -> str:
     return f"muntin-controls-{run}"
 
 
+class BatchesEnded(Exception):  # noqa: N818 (the error that ended them is reported elsewhere)
+    """Refuses a batch because no further one of this run may begin."""
+
+
 class BatchLoop:
     """Writes the batches of an engine, one after the other."""
 
@@ -84,6 +88,8 @@ class BatchLoop:
         """The micro-batch of Spark that was begun before this start."""
         self._lock = threading.Lock()
         """Held while a batch runs: at most one does."""
+        self._ended = ""
+        """Why no batch of this run may begin any more, if so."""
 
     def begin(
         self, deployment: Deployment, driver: Address, report: Callable[[float], None]
@@ -96,6 +102,7 @@ class BatchLoop:
         checkpoint, run = self._checkpoint, self._state.run
         self._stage = PartitionStage(checkpoint.tasks, checkpoint.storage, run, driver)
         self._report = report
+        self._ended = ""
         self._repeated = self._checkpoint.logs.last_planned()
         self._checkpoint.manifests.sweep()
         self._controls.load()
@@ -104,6 +111,14 @@ class BatchLoop:
         self._writer.spool.clear()
         remove_unclaimed(deployment, self._checkpoint.shared.below("carried"))
         return self._stage
+
+    def end(self, seconds: float | None = None) -> bool:
+        """Begin no batch before :meth:`begin`; return whether none runs within ``seconds``."""
+        self._ended = self._ended or "the engine has released its checkpoint"
+        if not self._lock.acquire(timeout=-1 if seconds is None else seconds):
+            return False
+        self._lock.release()
+        return True
 
     def _next(self) -> int:
         """Return the number of the next batch."""
@@ -114,9 +129,10 @@ class BatchLoop:
     def write(self, outputs: DataFrame, spark: int) -> None:
         """Run the batch of a micro-batch of Spark, unless it is complete."""
         with self._lock:
-            if spark <= self._checkpoint.manifests.state.spark:
-                return
             try:
+                self._check_begun()
+                if spark <= self._checkpoint.manifests.state.spark:
+                    return
                 self._finish_interrupted(outputs.sparkSession)
                 repeated = spark <= self._repeated
                 controls = self._controls.plan(self._next(), has_rows=True, repeated=repeated)
@@ -132,12 +148,19 @@ class BatchLoop:
         While a micro-batch is outstanding that an earlier process had begun, nothing else may run.
         """
         with self._lock:
+            if self._state.stopping:
+                return not self._controls.urgent.is_set()
+            self._check_begun()
             if self._repeated > self._checkpoint.manifests.state.spark:
                 return not self._controls.urgent.is_set()
             self._finish_interrupted(session)
-            if self._controls.urgent.is_set() and not self._state.stopping:
+            if self._controls.urgent.is_set():
                 self._run_controls(session)
             return not self._controls.urgent.is_set()
+
+    def _check_begun(self) -> None:
+        if self._ended:
+            raise BatchesEnded(self._ended)
 
     def _finish_interrupted(self, session: SparkSession) -> None:
         """Run a batch without rows again that an earlier process had begun."""

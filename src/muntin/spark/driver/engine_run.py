@@ -275,10 +275,11 @@ class EngineRun:
                 f"the engine has been starting for {timeout:g} seconds", hint="Stop it again later"
             )
         try:
-            if self._halt(max(until - time.monotonic(), POLL)):
-                self.release(max(until - time.monotonic(), 1.0))
-            else:
+            if not self._halt(max(until - time.monotonic(), POLL)):
                 raise self._abandoned()
+            abandoned = self.release(max(until - time.monotonic(), 1.0))
+            if abandoned is not None:
+                raise abandoned
         finally:
             self.lock.release()
         self._parts.subscriptions.drain(PATIENCE)
@@ -298,12 +299,13 @@ class EngineRun:
         return True
 
     def _abandoned(self) -> RunError:
-        """Give up waiting for a streaming query; the checkpoint stays locked until it ends."""
+        """Give up waiting for a batch; the checkpoint stays locked until it ends."""
         streaming, at_work = self.state.streaming, self._parts.writer.at_work
         assert streaming is not None, "it did not end"
         end_state_servers(self.state.run, self._options.partitions, 1.0)
         self._close_reception()
-        self.stuck = after_query(streaming, self._end_late)
+        if self.stuck is None or not self.stuck.is_alive():
+            self.stuck = after_query(streaming, self._end_late)
         cause = at_work and f"{at_work} has not returned"
         error = RunError(
             f"the engine did not stop in time: {cause or 'Spark has not ended the current batch'}",
@@ -314,16 +316,25 @@ class EngineRun:
         return error
 
     def _end_late(self) -> None:
-        """End a run whose streaming query did not stop in time."""
+        """End a run whose last batch did not end in time."""
+        self._parts.batches.end()
         self._finish_listening()
         self._checkpoint.release()
 
-    def release(self, seconds: float = PATIENCE) -> None:
-        """End the state servers and release the checkpoint."""
+    def release(self, seconds: float = PATIENCE) -> RunError | None:
+        """End the state servers and release the checkpoint.
+
+        A batch without rows may still be inside a sink although the streaming query has ended. If
+        it does not return within ``seconds``, the checkpoint stays locked until it has; the error
+        that says so is logged and returned.
+        """
+        if not self._parts.batches.end(seconds):
+            return self._abandoned()
         if self.state.run:
             end_state_servers(self.state.run, self._options.partitions, seconds)
         self._close_reception()
         self._checkpoint.release()
+        return None
 
     # -- failures --------------------------------------------------------------------------------
 

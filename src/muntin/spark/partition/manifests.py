@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from muntin.runtime.codec import decode, encode
+from muntin.runtime.frames import CheckpointError
 from muntin.spark.partition import stored_batches
 from muntin.spark.partition.stored_batches import StoredBatch
 from muntin.spark.storage import Storage
@@ -114,6 +115,8 @@ class ManifestLog:
         self._storage = storage
         self._fence = Fence() if fence is None else fence
         self._since_complete = 0
+        self._token = self._fence.token
+        """The token under which ``state`` was read; without it, nothing is written or deleted."""
         self.state = CommittedState()
 
     def last(self) -> int:
@@ -139,6 +142,7 @@ class ManifestLog:
             When a manifest is missing or damaged.
         """
         wanted: int | None
+        self._token = self._fence.token
         wanted, token = self._newest() if completed is None else completed
         self.state = CommittedState()
         chain = []
@@ -178,8 +182,21 @@ class ManifestLog:
         The first check avoids useless work. The second is what makes the batch complete: no later
         driver had claimed the checkpoint when the manifest was there, so each of them finds it.
         """
-        self._fence.check()
+        self._check()
         self._storage.put(_name(manifest.batch, manifest.token), encode(manifest, _KIND))
+        self._check()
+
+    def _check(self) -> None:
+        """Raise if a later driver exists, or if the lease was released since the state was read.
+
+        A batch may outlive its run, inside a sink. Without a lease nobody would notice who has
+        changed the checkpoint meanwhile.
+        """
+        if self._fence.token != self._token:
+            raise CheckpointError(
+                "a batch was still running when its engine released the checkpoint",
+                hint="Nothing is lost: the next start runs the batch again",
+            )
         self._fence.check()
 
     def replace(self, stored: Mapping[int, StoredBatch]) -> None:
@@ -216,7 +233,7 @@ class ManifestLog:
     def _delete(self, listed: list[str]) -> None:
         """Delete files; the check after they were listed spares those of later drivers."""
         if listed:
-            self._fence.check()
+            self._check()
             self._storage.delete(listed)
 
     def _batch_files(self) -> list[str]:

@@ -1,0 +1,134 @@
+"""A batch runs only while its driver may complete it, and none follows one that has failed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import MagicMock
+
+import pytest
+
+from muntin.errors import RunError
+from muntin.spark.driver.batch_loop import BatchesEnded, BatchLoop
+from muntin.spark.driver.batch_outputs import BatchOutputs
+from muntin.spark.driver.change_queue import ChangeQueue
+from muntin.spark.driver.checkpoint import Checkpoint
+from muntin.spark.driver.control_queue import ControlQueue
+from muntin.spark.driver.run_state import RunState
+from muntin.spark.driver.subscriptions import Subscriptions
+from muntin.spark.exchange.deployment import Deployment
+from tests.unit.spark.partition.test_recovery import PAIRS, program_of
+
+DEPLOYMENT = program_of(f"{PAIRS} WINDOW 10 SECONDS")
+
+
+class Writer:
+    """Has one sink, a dictionary by batch; ``before`` is called by a second sink after it."""
+
+    def __init__(self) -> None:
+        self.sink: dict[int, object] = {}
+        self.before: Callable[[], None] = lambda: None
+        self.metrics = MagicMock()
+        self.spool = MagicMock()
+        self.suspended: dict[str, str] = {}
+
+    def begin(self, deployment: Deployment, batch: int) -> None:
+        pass
+
+    follow = begin
+
+    def plan(self, *_: object) -> Any:
+        return ()
+
+    def run(self, outputs: Any, _: int) -> BatchOutputs:
+        self.rows = outputs.rows
+        return {}
+
+    def write(self, _: BatchOutputs, batch: int, *__: object) -> None:
+        self.sink[batch] = self.rows
+        self.before()
+
+
+class Run:
+    """The batches of an engine over a real checkpoint; Spark and the sinks are imitated."""
+
+    def __init__(self, folder: Path) -> None:
+        self.checkpoint = Checkpoint(folder)
+        self.controls = ControlQueue(self.checkpoint.files)
+        self.state = RunState()
+        self.writer = Writer()
+        registry: Any = SimpleNamespace(queries={}, streams=tuple)
+        self.changes = ChangeQueue(self.state, self.controls, 1.0, lambda: False)
+        self.batches = BatchLoop(
+            self.state,
+            self.checkpoint,
+            registry,
+            cast("Any", self.writer),
+            controls=self.controls,
+            load=MagicMock(),
+            changes=self.changes,
+            subscriptions=Subscriptions(),
+            reports=MagicMock(),
+        )
+
+    def start(self) -> Run:
+        self.checkpoint.acquire()
+        plan = self.checkpoint.resume(DEPLOYMENT)
+        self.checkpoint.write(plan.run, plan.deployment)
+        self.state.run, self.state.deployment = plan.run, plan.deployment
+        self.batches.begin(plan.deployment, MagicMock(), lambda _: None)
+        self.batches._stage = MagicMock()
+        self.batches._stage.over.return_value = outputs("no rows")
+        return self
+
+    def write(self, spark: int, rows: str) -> None:
+        self.batches.write(outputs(rows), spark)
+
+    def write_controls(self) -> bool:
+        return self.batches.write_controls(MagicMock())
+
+
+def outputs(rows: str) -> Any:
+    found = MagicMock()
+    found.rows = rows
+    return found
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path).start()
+
+
+def fail() -> None:
+    raise RunError("the sink is full")
+
+
+def test_a_release_waits_for_the_batch_that_is_inside_a_sink(run: Run) -> None:
+    inside, go = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        inside.set()
+        assert go.wait(20)
+
+    run.writer.before = slow
+    run.controls.send_moment(5)
+    thread = threading.Thread(target=run.write_controls)
+    thread.start()
+    assert inside.wait(20)
+    assert not run.batches.end(0.05)
+    go.set()
+    assert run.batches.end(20)
+    thread.join(20)
+    assert run.checkpoint.last_batch() == 0, "it was complete before the release"
+    run.controls.send_moment(9)
+    for batch in (run.write_controls, lambda: run.write(0, "a")):
+        with pytest.raises(BatchesEnded, match="has released its checkpoint"):
+            batch()
+    assert sorted(run.writer.sink) == [0]
+    run.start()
+    run.write(0, "a")
+    assert run.writer.sink[1] == "a"
+    run.checkpoint.release()
