@@ -16,7 +16,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark import SparkContext
@@ -128,39 +129,49 @@ class BatchLoop:
 
     def write(self, outputs: DataFrame, spark: int) -> None:
         """Run the batch of a micro-batch of Spark, unless it is complete."""
-        with self._lock:
-            try:
-                self._check_begun()
+        try:
+            with self._one_batch():
                 if spark <= self._checkpoint.manifests.state.spark:
                     return
                 self._finish_interrupted(outputs.sparkSession)
                 repeated = spark <= self._repeated
                 controls = self._controls.plan(self._next(), has_rows=True, repeated=repeated)
                 self._run(outputs, controls, spark)
-            except Exception:
-                if self._state.stopping:
-                    raise BatchInterrupted from None
-                raise
+        except Exception:
+            if self._state.stopping:
+                raise BatchInterrupted from None
+            raise
 
     def write_controls(self, session: SparkSession) -> bool:
         """Run a batch without rows if an urgent control waits; return whether none waits now.
 
         While a micro-batch is outstanding that an earlier process had begun, nothing else may run.
         """
-        with self._lock:
-            if self._state.stopping:
-                return not self._controls.urgent.is_set()
-            self._check_begun()
+        if self._state.stopping:
+            return not self._controls.urgent.is_set()
+        with self._one_batch():
             if self._repeated > self._checkpoint.manifests.state.spark:
                 return not self._controls.urgent.is_set()
             self._finish_interrupted(session)
-            if self._controls.urgent.is_set():
+            if self._controls.urgent.is_set() and not self._state.stopping:
                 self._run_controls(session)
             return not self._controls.urgent.is_set()
 
-    def _check_begun(self) -> None:
-        if self._ended:
-            raise BatchesEnded(self._ended)
+    @contextmanager
+    def _one_batch(self) -> Iterator[None]:
+        """Run one batch at a time, and none after one that has failed.
+
+        Sinks may have the results of the failed one, and Spark may have planned its rows. So only
+        the next start, which runs the same batch again, may use its number.
+        """
+        with self._lock:
+            if self._ended:
+                raise BatchesEnded(self._ended)
+            try:
+                yield
+            except BaseException as error:
+                self._ended = f"an earlier batch has failed: {error}"
+                raise
 
     def _finish_interrupted(self, session: SparkSession) -> None:
         """Run a batch without rows again that an earlier process had begun."""

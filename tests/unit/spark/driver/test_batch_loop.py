@@ -18,8 +18,11 @@ from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.control_queue import ControlQueue
 from muntin.spark.driver.run_state import RunState
+from muntin.spark.driver.shutdown import BatchInterrupted
 from muntin.spark.driver.subscriptions import Subscriptions
 from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.storage import LocalStorage
+from tests.unit.spark.faulty_storage import Faults, FaultyStorage
 from tests.unit.spark.partition.test_recovery import PAIRS, program_of
 
 DEPLOYMENT = program_of(f"{PAIRS} WINDOW 10 SECONDS")
@@ -56,7 +59,9 @@ class Run:
     """The batches of an engine over a real checkpoint; Spark and the sinks are imitated."""
 
     def __init__(self, folder: Path) -> None:
-        self.checkpoint = Checkpoint(folder)
+        self.faults = Faults()
+        self.storage = LocalStorage(folder)
+        self.checkpoint = Checkpoint(FaultyStorage(self.storage, self.faults))
         self.controls = ControlQueue(self.checkpoint.files)
         self.state = RunState()
         self.writer = Writer()
@@ -85,7 +90,10 @@ class Run:
         return self
 
     def write(self, spark: int, rows: str) -> None:
+        """Run a micro-batch as Spark does: plan it, run it, commit it."""
+        self.storage.put(f"spark/offsets/{spark}", b"v1\n{}\n")
         self.batches.write(outputs(rows), spark)
+        self.storage.put(f"spark/commits/{spark}", b"v1\n{}\n")
 
     def write_controls(self) -> bool:
         return self.batches.write_controls(MagicMock())
@@ -131,4 +139,55 @@ def test_a_release_waits_for_the_batch_that_is_inside_a_sink(run: Run) -> None:
     run.start()
     run.write(0, "a")
     assert run.writer.sink[1] == "a"
+    run.checkpoint.release()
+
+
+def test_a_batch_without_rows_never_takes_the_number_of_one_that_failed(run: Run) -> None:
+    run.write(0, "a")
+
+    def fail_with_a_heartbeat() -> None:
+        run.controls.send_moment(7)
+        fail()
+
+    run.writer.before = fail_with_a_heartbeat
+    with pytest.raises(RunError, match="sink is full"):
+        run.write(1, "b")
+    run.writer.before = lambda: None
+    with pytest.raises(BatchesEnded, match="an earlier batch has failed: the sink is full"):
+        run.write_controls()
+    assert run.checkpoint.last_batch() == 0
+    run.checkpoint.release()
+    run.start()
+    assert not run.write_controls(), "what Spark has planned comes first"
+    run.write(1, "b")
+    assert run.write_controls()
+    assert run.writer.sink == {0: "a", 1: "b", 2: "no rows"}
+    run.checkpoint.release()
+
+
+def test_a_micro_batch_never_takes_the_number_of_a_batch_without_rows_that_failed(
+    run: Run,
+) -> None:
+    run.controls.send_moment(7)
+    run.writer.before = fail
+    with pytest.raises(RunError, match="sink is full"):
+        run.write_controls()
+    run.writer.before = lambda: None
+    with pytest.raises(BatchesEnded, match="the sink is full"):
+        run.write(0, "a")
+    run.checkpoint.release()
+    run.start()
+    run.write(0, "a")
+    assert run.writer.sink == {0: "no rows", 1: "a"}
+    run.checkpoint.release()
+
+
+def test_a_stop_starts_no_batch_and_names_no_failure(run: Run) -> None:
+    run.controls.send_moment(7)
+    run.state.stopping = True
+    run.batches.end(1.0)
+    assert not run.write_controls(), "the moment still waits"
+    with pytest.raises(BatchInterrupted):
+        run.write(0, "a")
+    assert not run.writer.sink
     run.checkpoint.release()
