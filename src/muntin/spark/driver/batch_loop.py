@@ -254,8 +254,8 @@ class BatchLoop:
                 held.get(change.name, {}),
                 self._checkpoint.tasks.carried,
             )
-        self._state.deployment = deployment
         self._checkpoint.write(self._state.run, deployment)
+        self._state.deployment = deployment
         self._writer.follow(deployment)
         # Partitions have yet to report the next deadline of the new queries.
         self._writer.metrics.due = BEFORE_ALL

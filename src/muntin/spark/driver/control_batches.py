@@ -54,6 +54,15 @@ class ControlBatches:
         except (Py4JError, PySparkException, RunError) as error:
             raise self._failures.explained(str(error)) from error
 
+    def run_or_end(self) -> None:
+        """Run such a batch in a live run, which ends if the batch fails."""
+        try:
+            self.run()
+        except Exception as error:
+            if not self._parts.state.stopping:
+                self._fail(error)
+            raise
+
     def _run_when_idle(self) -> bool:
         """Run such a batch once no rows wait that could take the controls along."""
         self._streaming.processAllAvailable()

@@ -110,8 +110,9 @@ class ControlQueue:
         with self._lock:
             controls = Controls(self._moment, tuple(sorted(self._rows)))
             if controls:
-                self._planned = PlannedBatch(batch, has_rows, controls)
-                self._storage.put(_PLANNED, encode(self._planned, _PLANNED))
+                planned = PlannedBatch(batch, has_rows, controls)
+                self._storage.put(_PLANNED, encode(planned, _PLANNED))
+                self._planned = planned
             self._moment = None
             self._rows.clear()
             self.urgent.clear()

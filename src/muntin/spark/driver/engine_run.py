@@ -24,6 +24,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from muntin.errors import CatalogError, RunError
 from muntin.kernels.jit import prepare, prepare_part
+from muntin.spark.driver.batch_loop import BatchesEnded
 from muntin.spark.driver.change_queue import POLL
 from muntin.spark.driver.control_batches import ControlBatches
 from muntin.spark.driver.engine_parts import EngineParts
@@ -235,12 +236,19 @@ class EngineRun:
 
         def process() -> None:
             streaming.processAllAvailable()
-            self._controls.run()
+            self._controls.run_or_end()
 
         try:
             wait_for(process, timeout, "processing the available input")
         except StreamingQueryException as error:
             raise self._explained(error) from error
+        except BatchesEnded as error:  # another thread is ending the run
+            self.await_termination(PATIENCE)
+            raise RunError(f"the run has ended: {error}", hint="Start the engine again") from error
+        except Exception:
+            if self._controls.failure is not None:
+                self.release()
+            raise
 
     def await_termination(self, timeout: float | None) -> bool:
         """Wait until the streaming query ends and return whether it has; raise if it failed."""
@@ -351,4 +359,4 @@ class EngineRun:
     def _explained(self, error: StreamingQueryException) -> RunError:
         """Release everything and return the error without Java's part of it."""
         self.release()
-        return self._failures.explained(str(error))
+        return self._controls.failure or self._failures.explained(str(error))

@@ -18,7 +18,7 @@ one batch takes the one with the greater token. See :mod:`muntin.spark.driver.le
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from muntin.runtime.codec import decode, encode
@@ -92,6 +92,13 @@ class CommittedState:
         self.batch, self.spark, self.token = manifest.batch, manifest.spark, manifest.token
         return left_out
 
+    def after(self, manifest: Manifest) -> CommittedState:
+        """Return the state after the next manifest; this one stays as it is."""
+        partitions = {number: dict(stored) for number, stored in self.partitions.items()}
+        following = replace(self, partitions=partitions)
+        following.apply(manifest)
+        return following
+
     def complete(self) -> Manifest:
         """Return a manifest that lists everything."""
         changes = [
@@ -158,7 +165,7 @@ class ManifestLog:
         """Write the manifest of the next batch, then delete the files that it leaves out.
 
         ``spark`` is the micro-batch of Spark that it has the rows of. A manifest that cannot be
-        written ends the run; the next start loads the state again.
+        written leaves the state as it was and ends the run; the next start loads it again.
         """
         batch = self.state.batch + 1
         previous = self.state.batch if batch else None
@@ -166,11 +173,9 @@ class ManifestLog:
         manifest = Manifest(
             batch, spark, previous, tuple(changes), self._fence.token, self.state.token
         )
-        left_out = self.state.apply(manifest)
         complete = previous is None or self._since_complete >= _CHANGES
-        if complete:
-            manifest = self.state.complete()
-        self._put(manifest)
+        self._put(self.state.after(manifest).complete() if complete else manifest)
+        left_out = self.state.apply(manifest)
         self._since_complete = 1 if complete else self._since_complete + 1
         self._storage.delete(left_out)
         if complete:
@@ -205,10 +210,11 @@ class ManifestLog:
         It counts because its token is newer.
         """
         assert self._fence.token > self.state.token, "no driver replaces a manifest of its own"
-        self.state = CommittedState(self.state.batch, self.state.spark, self._fence.token)
+        state = CommittedState(self.state.batch, self.state.spark, self._fence.token)
         for partition, one in stored.items():
-            self.state.partitions[partition] = {one.note.batch: one}
-        self._put(self.state.complete())
+            state.partitions[partition] = {one.note.batch: one}
+        self._put(state.complete())
+        self.state = state
         self._since_complete = 1
         self.sweep()
 

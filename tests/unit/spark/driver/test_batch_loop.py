@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,11 +13,16 @@ from unittest.mock import MagicMock
 import pytest
 
 from muntin.errors import RunError
+from muntin.runtime.frames import CheckpointError
+from muntin.spark.driver import batch_loop, control_batches
 from muntin.spark.driver.batch_loop import BatchesEnded, BatchLoop
 from muntin.spark.driver.batch_outputs import BatchOutputs
 from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
+from muntin.spark.driver.control_batches import ControlBatches
 from muntin.spark.driver.control_queue import ControlQueue
+from muntin.spark.driver.query_changes import PendingChange
+from muntin.spark.driver.run_failures import RunFailures
 from muntin.spark.driver.run_state import RunState
 from muntin.spark.driver.shutdown import BatchInterrupted
 from muntin.spark.driver.subscriptions import Subscriptions
@@ -33,6 +39,7 @@ class Writer:
 
     def __init__(self) -> None:
         self.sink: dict[int, object] = {}
+        self.held = MagicMock()
         self.before: Callable[[], None] = lambda: None
         self.metrics = MagicMock()
         self.spool = MagicMock()
@@ -190,4 +197,40 @@ def test_a_stop_starts_no_batch_and_names_no_failure(run: Run) -> None:
     with pytest.raises(BatchInterrupted):
         run.write(0, "a")
     assert not run.writer.sink
+    run.checkpoint.release()
+
+
+def test_a_deployment_that_cannot_be_written_is_not_in_force(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = run.state.current()
+    other = replace(before, max_advance=before.max_advance + 1)
+    monkeypatch.setattr(run.changes, "arrived", lambda _: [PendingChange(dropped="q")])
+    monkeypatch.setattr(batch_loop, "settled", lambda *_: other)
+    run.faults.full.append("program")
+    run.controls.send_moment(7)
+    with pytest.raises(CheckpointError, match="No space left"):
+        run.write_controls()
+    assert run.state.current() == before
+    run.checkpoint.release()
+
+
+def test_a_batch_that_fails_in_a_thread_of_the_user_ends_the_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[object] = []
+    monkeypatch.setattr(
+        control_batches, "end_query", lambda _, streaming, __: ended.append(streaming)
+    )
+    run.state.streaming = MagicMock(isActive=True)
+    parts: Any = SimpleNamespace(state=run.state, batches=run.batches)
+    writer: Any = SimpleNamespace(failure=None)
+    failures = RunFailures(writer, run.checkpoint)
+    controls = ControlBatches(MagicMock(), parts, failures)
+    run.controls.send_moment(7)
+    run.faults.full.append("batches")
+    with pytest.raises(CheckpointError, match="No space left"):
+        controls.run_or_end()
+    assert ended == [run.state.streaming]
+    assert "No space left" in str(controls.failure)
     run.checkpoint.release()

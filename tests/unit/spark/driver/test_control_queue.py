@@ -100,3 +100,16 @@ def test_an_advance_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     storage = FaultyStorage(LocalStorage(tmp_path), Faults(full=["advance"]))
     with pytest.raises(CheckpointError, match="cannot be written to: No space left on device"):
         ControlQueue(storage).advance(5)
+
+
+def test_controls_that_cannot_be_planned_still_wait(tmp_path: Path) -> None:
+    faults = Faults(full=["planned"])
+    controls = ControlQueue(FaultyStorage(LocalStorage(tmp_path), faults))
+    controls.send_moment(5)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        controls.plan(0, has_rows=False)
+    assert controls.interrupted(0) is None
+    faults.full.clear()
+    controls.send_moment(6)
+    assert controls.plan(0, has_rows=False) == Controls(6)
+    assert controls.interrupted(0) is not None
