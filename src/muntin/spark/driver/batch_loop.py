@@ -5,6 +5,9 @@ one after a failure. Controls that no micro-batch takes get a batch without rows
 numbers of their own, without gaps; a manifest says up to which of Spark's micro-batches the state
 goes.
 
+A driver that was replaced without noticing does no harm to the checkpoint, but sinks know nothing
+of leases. So it lists the claims before it plans a batch and again before the first sink.
+
 The order of the steps keeps repetition safe: the controls of a batch are written down before it
 runs; sinks replace what they have for a batch; changes of queries are written with the number of
 the next batch; then the manifest makes the batch complete. Everything that only this batch needed
@@ -135,7 +138,7 @@ class BatchLoop:
                     return
                 self._finish_interrupted(outputs.sparkSession)
                 repeated = spark <= self._repeated
-                controls = self._controls.plan(self._next(), has_rows=True, repeated=repeated)
+                controls = self._plan(has_rows=True, repeated=repeated)
                 self._run(outputs, controls, spark)
         except Exception:
             if self._state.stopping:
@@ -179,8 +182,13 @@ class BatchLoop:
         if planned is not None and not planned.has_rows:
             self._run_controls(session)
 
+    def _plan(self, *, has_rows: bool, repeated: bool = False) -> Controls:
+        """Return the controls of the next batch; a driver that was replaced plans none."""
+        self._checkpoint.lease.check()
+        return self._controls.plan(self._next(), has_rows=has_rows, repeated=repeated)
+
     def _run_controls(self, session: SparkSession) -> None:
-        controls = self._controls.plan(self._next(), has_rows=False)
+        controls = self._plan(has_rows=False)
         partitions = self._state.current().partitions
         nothing = session.range(0, partitions, 1, partitions).where("id < 0")
         context = session.sparkContext
@@ -206,7 +214,7 @@ class BatchLoop:
         state = self._checkpoint.manifests.state
         BatchOrder(batch, state.version, state.token, controls, results).give(context)
         found = self._writer.run(outputs, batch)
-        self._checkpoint.lease.check_renewed()
+        self._checkpoint.lease.check()
         self._writer.write(found, batch, self._registry.queries, self._registry.streams())
         for name in self._writer.suspended:
             # Partitions in which it still runs must not push results.

@@ -186,11 +186,7 @@ class Lease(Fence):
         if self._held is None:
             return
         self._held.look()
-        self.check_renewed()
-
-    def check_renewed(self) -> None:
-        """Raise if the last renewal, or a check, has found a later driver; costs nothing."""
-        if self._held is not None and self._held.lost:
+        if self._held.lost:
             raise CheckpointError(
                 f"{self._name} was taken over by another engine ({self._successor()}) because "
                 "this one gave no sign of life",

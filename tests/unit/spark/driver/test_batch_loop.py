@@ -13,6 +13,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from muntin.errors import RunError
+from muntin.runtime.codec import encode
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.driver import batch_loop, control_batches
 from muntin.spark.driver.batch_loop import BatchesEnded, BatchLoop
@@ -21,6 +22,7 @@ from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.control_batches import ControlBatches
 from muntin.spark.driver.control_queue import ControlQueue
+from muntin.spark.driver.lease import Claim, Holder
 from muntin.spark.driver.query_changes import PendingChange
 from muntin.spark.driver.run_failures import RunFailures
 from muntin.spark.driver.run_state import RunState
@@ -233,4 +235,49 @@ def test_a_batch_that_fails_in_a_thread_of_the_user_ends_the_run(
         controls.run_or_end()
     assert ended == [run.state.streaming]
     assert "No space left" in str(controls.failure)
+    run.checkpoint.release()
+
+
+def take_over(run: Run) -> None:
+    """Let another driver claim the checkpoint."""
+    claim = Claim("00000099-0", Holder.this(), after=run.checkpoint.last_batch())
+    run.storage.put(f"muntin/lease/{claim.token}", encode(claim, "lease"))
+
+
+def test_a_driver_that_was_replaced_plans_nothing_and_calls_no_sink(run: Run) -> None:
+    run.write(0, "a")
+    take_over(run)
+    files = run.storage.below("muntin")
+    before = {name: bytes(files.get(name)) for name in files.tree()}
+    run.controls.send_moment(7)
+    with pytest.raises(CheckpointError, match="was taken over by another engine"):
+        run.write_controls()
+    assert run.writer.sink == {0: "a"}
+    assert {name: bytes(files.get(name)) for name in files.tree()} == before
+
+
+def test_a_driver_that_is_replaced_while_its_partitions_run_calls_no_sink(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pause(*_: object) -> BatchOutputs:
+        take_over(run)
+        return {}
+
+    monkeypatch.setattr(run.writer, "run", pause)
+    with pytest.raises(CheckpointError, match="was taken over by another engine"):
+        run.write(0, "a")
+    assert not run.writer.sink
+
+
+def test_a_batch_lists_claims_four_times(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.write(0, "a")
+    listed: list[str] = []
+    names = FaultyStorage.names
+    monkeypatch.setattr(
+        FaultyStorage,
+        "names",
+        lambda self, folder="": (listed.append(folder), names(self, folder))[1],
+    )
+    run.write(1, "b")
+    assert listed == ["lease"] * 4
     run.checkpoint.release()
