@@ -26,7 +26,7 @@ from muntin.runtime.frames import CheckpointError
 from muntin.spark.partition import stored_batches
 from muntin.spark.partition.stored_batches import StoredBatch
 from muntin.spark.storage import Storage
-from muntin.spark.storage.fence import Fence, split_version, versioned
+from muntin.spark.storage.fence import Fence, counts, split_version, versioned
 
 _FOLDER = "batches"
 _KIND = "manifest"
@@ -134,9 +134,7 @@ class ManifestLog:
         """Return the last complete batch, without those of drivers that were replaced before it."""
         starts = self._fence.starts()
         valid = (
-            (batch, token)
-            for batch, token in self._completed()
-            if all(batch <= after for later, after in starts.items() if later > token)
+            (batch, token) for batch, token in self._completed() if counts(batch, token, starts)
         )
         return max(valid, default=NONE)
 

@@ -13,7 +13,7 @@ it from doing harm, however long it was paused and between whichever two steps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from muntin.runtime.frames import Buffer
@@ -34,8 +34,16 @@ class Fence:
         """Raise CheckpointError if a later holder exists."""
 
     def starts(self) -> dict[str, int]:
-        """Return the batch after which each known holder began, by token."""
+        """Return the batch after which the last holder and those before it began, by token."""
         return {}
+
+
+def counts(batch: int, token: str, starts: Mapping[str, int]) -> bool:
+    """Return whether what a holder has written for a batch counts.
+
+    It does not if a later holder has begun after an earlier batch: the batch was not complete then.
+    """
+    return all(batch <= after for later, after in starts.items() if later > token)
 
 
 def versioned(name: str, token: str) -> str:

@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 
 from muntin.runtime.frames import CheckpointError
-from muntin.spark.driver.lease import Lease
+from muntin.spark.driver import lease as module
+from muntin.spark.driver.lease import Lease, LeaseTiming
 from muntin.spark.partition.manifests import ManifestLog, PartitionChange
 from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.spark.partition.stored_batches import StoredBatch
 from muntin.spark.storage import LocalStorage, Storage
+from muntin.spark.storage.fence import Fence
+
+NEVER = LeaseTiming(renewal=3600.0, patience=0.0, poll=0.0)
+"""Every holder counts as dead after one look."""
 
 
 def change(storage: Storage, batch: int, writer: str, *gone: int) -> PartitionChange:
@@ -23,13 +28,72 @@ def change(storage: Storage, batch: int, writer: str, *gone: int) -> PartitionCh
     return PartitionChange(0, StoredBatch(file, note), gone)
 
 
-def started(storage: Storage) -> tuple[Lease, ManifestLog]:
+def started(storage: Storage, timing: LeaseTiming | None = None) -> tuple[Lease, ManifestLog]:
     """Return the lease and the manifests of a driver that has begun."""
-    lease = Lease(storage, "checkpoint")
+    lease = Lease(storage, "checkpoint", timing)
     log = ManifestLog(storage, lease)
     lease.acquire()
     lease.begin(log.load().batch)
     return lease, log
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every claim look like one of another machine whose holder is dead."""
+    numbers = iter(range(1_000_000))
+    monkeypatch.setattr(module, "_machine", lambda: f"machine {next(numbers)}")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_driver_that_begins_late_revokes_nothing_that_a_later_one_has_accepted(
+    tmp_path: Path,
+) -> None:
+    storage = LocalStorage(tmp_path)
+    first, first_log = started(storage, NEVER)
+    first_log.commit([change(storage, 0, "first")])
+    second = Lease(storage, "checkpoint", NEVER)
+    second.acquire()
+    found = ManifestLog(storage, second).load().batch  # it is paused before it records that
+    under_way = ManifestLog(storage, Unchecked(first))
+    under_way.load()
+    under_way.commit([change(storage, 1, "first", 0)])
+    third, third_log = started(storage, NEVER)
+    assert third_log.state.batch == 1
+    second.begin(found)
+    for lease in (second, first, third):
+        lease.release()
+    _, log = started(storage, NEVER)
+    assert log.state.batch == 1
+    assert [stored.file for stored in log.state.stored(0)] == ["state/001-first"]
+    assert storage.find("state/001-first")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_claim_remembers_the_drivers_after_which_batches_were_completed(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    tokens, began = [], []
+    for commits in (0, 2, 0, 0, 1):
+        lease, log = started(storage, NEVER)
+        tokens.append(lease.token)
+        began.append(log.state.batch)
+        for _ in range(commits):
+            log.commit([change(storage, log.state.batch + 1, lease.token)])
+        lease.release()
+    assert began == [-1, -1, 1, 1, 1]
+    last, _ = started(storage, NEVER)
+    assert last.starts() == {tokens[1]: -1, tokens[4]: 1, last.token: 2}
+    last.release()
+
+
+class Unchecked(Fence):
+    """The lease of a driver that was paused between a check and a write."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._of = lease
+
+    @property
+    def token(self) -> str:
+        return self._of.token
 
 
 def test_a_batch_that_outlives_the_release_completes_nothing_and_deletes_nothing(
