@@ -3,7 +3,8 @@
 Exactly once: :meth:`ControlQueue.plan` writes the controls of a batch into the checkpoint before
 the batch runs. A batch that is interrupted and runs again brings the same controls, and one that
 ran without any runs without any. An instant given to :meth:`ControlQueue.advance` is durable at
-once; it is deleted when the batch that brought it is complete.
+once; it is deleted when the batch that brought it is complete. Deleted means empty: while this
+driver has a version of a file, those that a replaced driver writes are ignored.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ class ControlQueue:
     def load(self) -> None:
         """Read what an earlier process left: an interrupted batch, and an instant to advance to."""
         with self._lock:
-            present = self._storage.names("")
             self._planned = None
-            if _PLANNED in present:
-                content = self._storage.get(_PLANNED)
+            content = self._storage.adopt(_PLANNED)
+            if content:
                 self._planned = decode(content, _PLANNED, PlannedBatch, f"{_PLANNED} of the run")
                 self.urgent.set()
-            if _ADVANCE in present:
-                moment, _ = unpack(self._storage.get(_ADVANCE), _ADVANCE, f"{_ADVANCE} of the run")
+            content = self._storage.adopt(_ADVANCE)
+            if content:
+                moment, _ = unpack(content, _ADVANCE, f"{_ADVANCE} of the run")
                 if type(moment) is not int:
                     raise damaged(f"{_ADVANCE} of the run")
                 self._set_advance(moment)
@@ -119,15 +120,15 @@ class ControlQueue:
         return controls
 
     def complete(self, controls: Controls) -> None:
-        """Delete what is durable of the controls of a batch that is complete."""
+        """Empty what is durable of the controls of a batch that is complete."""
         if not controls:
             return
         with self._lock:
             self._planned = None
-            self._storage.delete([_PLANNED])
+            self._storage.put(_PLANNED, b"", durable=False)
             moment = controls.moment
             if self._advance is not None and moment is not None and moment >= self._advance:
                 self._advance = None
-                self._storage.delete([_ADVANCE])
+                self._storage.put(_ADVANCE, b"", durable=False)
             if self._moment is None and not self._rows:
                 self.urgent.clear()

@@ -5,7 +5,10 @@ it from doing harm, however long it was paused and between whichever two steps:
 
 - *It overwrites nothing.* The name of each file that a driver replaces ends with the driver's
   token (:class:`VersionedStorage`). Readers take the version with the greatest token, which is that
-  of the driver that took over last. All other files have names that nobody else uses.
+  of the driver that took over last: when it begins, a driver writes a version of each file whose
+  newest version matters, an empty one if there is none. Of files that belong to a batch, versions
+  for batches after which a later driver began are ignored. All other files have names that nobody
+  else uses.
 - *It deletes nothing that a later driver has written.* :class:`FencedStorage` checks the lease
   after the caller has chosen the names and before it deletes them. If no later claim exists then,
   everything that the caller had seen was written by this driver or an earlier one.
@@ -128,6 +131,30 @@ class VersionedStorage(FencedStorage):
         """Return the content of the newest version."""
         newest = self._newest(name)
         return None if newest is None else self.inner.find(newest)
+
+    def adopt(self, name: str) -> Buffer | None:
+        """Return the content of the newest version and store it as that of this driver.
+
+        If there is none, an empty version takes its place. So no version counts that a replaced
+        driver writes from now on, unless it is deleted: write an empty one instead.
+        """
+        newest = self._newest(name)
+        content = None if newest is None else self.inner.find(newest)
+        if self.fence.token and newest != versioned(name, self.fence.token):
+            self.put(name, b"" if content is None else content)
+        return content
+
+    def counting(self, batches: Mapping[str, int]) -> list[str]:
+        """Return the files whose newest version counts, see :func:`counts`."""
+        starts = self.fence.starts()
+        newest: dict[str, str] = {}
+        for folder in {name.rpartition("/")[0] for name in batches}:
+            for version in self.inner.names(folder):
+                plain, token = split_version(f"{folder}/{version}" if folder else version)
+                newest[plain] = max(newest.get(plain, ""), token)
+        return [
+            name for name, batch in batches.items() if counts(batch, newest.get(name, ""), starts)
+        ]
 
     def start_of(self, name: str, length: int) -> bytes | None:
         """Return the first bytes of the newest version."""

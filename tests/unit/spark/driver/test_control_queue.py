@@ -73,7 +73,12 @@ def test_an_advance_is_durable_until_its_batch_is_complete(tmp_path: Path) -> No
     taken = controls.plan(1, has_rows=True)
     controls.complete(taken)
     assert taken == Controls(8)
-    assert not LocalStorage(tmp_path).names("")
+    storage = LocalStorage(tmp_path)
+    assert {name: storage.get(name) for name in storage.names("")} == {
+        "advance": b"",
+        "planned": b"",
+    }
+    assert not queue(tmp_path).urgent.is_set()
 
 
 def test_limits_wait_for_the_next_batch_with_rows(tmp_path: Path) -> None:

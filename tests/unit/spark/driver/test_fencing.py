@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.driver import lease as module
+from muntin.spark.driver.control_queue import ControlQueue
+from muntin.spark.driver.global_stage_log import StageLog
 from muntin.spark.driver.lease import Lease, LeaseTiming
+from muntin.spark.driver.suspended_queries import SuspendedQueries
 from muntin.spark.partition.manifests import ManifestLog, PartitionChange
 from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.spark.partition.stored_batches import StoredBatch
 from muntin.spark.storage import LocalStorage, Storage
-from muntin.spark.storage.fence import Fence
+from muntin.spark.storage.fence import Fence, VersionedStorage
 
 NEVER = LeaseTiming(renewal=3600.0, patience=0.0, poll=0.0)
 """Every holder counts as dead after one look."""
@@ -118,3 +122,85 @@ def test_a_batch_that_outlives_the_release_completes_nothing_and_deletes_nothing
     assert log.load().batch == 2
     assert all(storage.find(stored.file) for stored in log.state.stored(0))
     lease.release()
+
+
+class Holder(Fence):
+    """A driver that never looks whether it was replaced."""
+
+    def __init__(self, number: int, starts: dict[int, int] | None = None) -> None:
+        self._number = number
+        self._starts = starts or {}
+
+    @property
+    def token(self) -> str:
+        return f"{self._number:08d}-x"
+
+    def starts(self) -> dict[str, int]:
+        return {f"{number:08d}-x": after for number, after in self._starts.items()}
+
+
+def test_controls_and_suspensions_of_a_replaced_driver_are_ignored(tmp_path: Path) -> None:
+    before, after, last = (
+        VersionedStorage(LocalStorage(tmp_path), Holder(number)) for number in (4, 5, 6)
+    )
+    queue, suspended = ControlQueue(after), SuspendedQueries(after)
+    queue.load()
+    suspended.load()
+    replaced = ControlQueue(before)
+    replaced.send_moment(99)
+    replaced.plan(7, has_rows=False)
+    replaced.advance(98)
+    SuspendedQueries(before).add(0, "q", "it ran out of memory in the replaced driver")
+    assert not found(last)
+    queue.advance(50)
+    queue.complete(queue.plan(7, has_rows=False))
+    replaced.plan(8, has_rows=False)
+    assert not found(last), "nor after the controls of the later driver are deleted"
+
+
+def test_controls_and_suspensions_that_a_driver_finds_stay_in_force(tmp_path: Path) -> None:
+    first, second, last = (
+        VersionedStorage(LocalStorage(tmp_path), Holder(number)) for number in (4, 5, 6)
+    )
+    queue = ControlQueue(first)
+    queue.advance(50)
+    planned = queue.plan(7, has_rows=False)
+    SuspendedQueries(first).add(0, "q", "it divides by zero")
+    for storage in (second, last):
+        again, suspended = ControlQueue(storage), SuspendedQueries(storage)
+        again.load()
+        suspended.load()
+        assert again.plan(7, has_rows=False) == planned
+        assert suspended.reasons == {0: "it divides by zero"}
+    again.complete(planned)
+    assert not ControlQueue(last).interrupted(7)
+
+
+def found(storage: VersionedStorage) -> list[object]:
+    """Return the controls and suspensions that a driver would begin with."""
+    copy = ControlQueue(storage)
+    copy.load()
+    suspended = SuspendedQueries(storage)
+    suspended.load()
+    storage.inner.delete([f"{name}@{storage.fence.token}" for name in storage.names()])
+    waiting = [copy.interrupted(7), copy.interrupted(8), *suspended.reasons]
+    return [one for one in [*waiting, *([copy] if copy.urgent.is_set() else [])] if one is not None]
+
+
+def test_entries_of_a_global_stage_by_a_replaced_driver_are_ignored(tmp_path: Path) -> None:
+    rows = pa.table({"v": [1]})
+    first, second, last = (
+        VersionedStorage(LocalStorage(tmp_path), Holder(number, starts)).below("global/0-2")
+        for number, starts in ((4, {4: -1}), (5, {4: -1, 5: 6}), (6, {4: -1, 5: 6, 6: 7}))
+    )
+    log = StageLog(first)
+    log.write(6, [rows], None, whole=True)
+    StageLog(second).load(7)
+    log.write(7, [rows], None, whole=False)  # batch 7 of the second driver has no changes
+    assert [entry.batch for entry in StageLog(last).load(8)] == [6]
+    log = StageLog(last)
+    log.load(8)
+    log.write(8, [rows], None, whole=False)
+    assert [entry.batch for entry in log.load(9)] == [6, 8]
+    log.prune(8)
+    assert LocalStorage(tmp_path).tree() == ["global/0-2/000000000008.changes@00000006-x"]
