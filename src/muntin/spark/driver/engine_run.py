@@ -326,8 +326,10 @@ class EngineRun:
     def _end_late(self) -> None:
         """End a run whose last batch did not end in time."""
         self._parts.batches.end()
-        self._finish_listening()
-        self._checkpoint.release()
+        try:
+            self._finish_listening()
+        finally:
+            self._checkpoint.release()
 
     def release(self, seconds: float = PATIENCE) -> RunError | None:
         """End the state servers and release the checkpoint.
@@ -338,10 +340,12 @@ class EngineRun:
         """
         if not self._parts.batches.end(seconds):
             return self._abandoned()
-        if self.state.run:
-            end_state_servers(self.state.run, self._options.partitions, seconds)
-        self._close_reception()
-        self._checkpoint.release()
+        try:
+            if self.state.run:
+                end_state_servers(self.state.run, self._options.partitions, seconds)
+            self._close_reception()
+        finally:
+            self._checkpoint.release()
         return None
 
     # -- failures --------------------------------------------------------------------------------
