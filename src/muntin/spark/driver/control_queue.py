@@ -13,7 +13,7 @@ import threading
 from dataclasses import dataclass
 
 from muntin.runtime.codec import decode, encode
-from muntin.runtime.frames import damaged, pack, unpack
+from muntin.runtime.frames import Buffer, damaged, pack, unpack
 from muntin.spark.exchange.controls import ControlRow, Controls
 from muntin.spark.storage import Storage
 
@@ -52,11 +52,8 @@ class ControlQueue:
             if content:
                 self._planned = decode(content, _PLANNED, PlannedBatch, f"{_PLANNED} of the run")
                 self.urgent.set()
-            content = self._storage.adopt(_ADVANCE)
-            if content:
-                moment, _ = unpack(content, _ADVANCE, f"{_ADVANCE} of the run")
-                if type(moment) is not int:
-                    raise damaged(f"{_ADVANCE} of the run")
+            moment = _moment(self._storage.adopt(_ADVANCE))
+            if moment is not None:
                 self._set_advance(moment)
 
     # -- adding ----------------------------------------------------------------------------------
@@ -75,7 +72,7 @@ class ControlQueue:
             self.urgent.set()
 
     def advance(self, moment: int) -> None:
-        """Make the same promise durably.
+        """Make the same promise durably; an earlier one to a later instant stays.
 
         Raises
         ------
@@ -83,7 +80,12 @@ class ControlQueue:
             When it cannot be written.
         """
         with self._lock:
-            self._storage.put(_ADVANCE, pack(_ADVANCE, moment))
+            before = self._advance
+            if before is None:  # an earlier process may have left one
+                before = _moment(self._storage.find(_ADVANCE))
+            moment = moment if before is None else max(before, moment)
+            if moment != self._advance:
+                self._storage.put(_ADVANCE, pack(_ADVANCE, moment))
             self._set_advance(moment)
 
     def _set_advance(self, moment: int) -> None:
@@ -132,3 +134,13 @@ class ControlQueue:
                 self._storage.put(_ADVANCE, b"", durable=False)
             if self._moment is None and not self._rows:
                 self.urgent.clear()
+
+
+def _moment(content: Buffer | None) -> int | None:
+    """Return the instant in the file of an advance; None if there is no file, or an empty one."""
+    if not content:
+        return None
+    moment, _ = unpack(content, _ADVANCE, f"{_ADVANCE} of the run")
+    if type(moment) is not int:
+        raise damaged(f"{_ADVANCE} of the run")
+    return moment

@@ -118,3 +118,16 @@ def test_controls_that_cannot_be_planned_still_wait(tmp_path: Path) -> None:
     controls.send_moment(6)
     assert controls.plan(0, has_rows=False) == Controls(6)
     assert controls.interrupted(0) is not None
+
+
+def test_an_advance_never_goes_back(tmp_path: Path) -> None:
+    controls = queue(tmp_path)
+    controls.advance(100)
+    controls.advance(50)
+    assert queue(tmp_path).plan(0, has_rows=False) == Controls(100)
+    LocalStorage(tmp_path).delete(["planned"])
+    ControlQueue(LocalStorage(tmp_path)).advance(70)  # before its engine has started
+    assert queue(tmp_path).plan(0, has_rows=False) == Controls(100)
+    controls.complete(controls.plan(0, has_rows=False))
+    controls.advance(120)
+    assert queue(tmp_path).plan(1, has_rows=False) == Controls(120)
