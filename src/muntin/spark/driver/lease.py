@@ -155,6 +155,7 @@ class Lease(Fence):
             if content is None:  # its driver has withdrawn it meanwhile
                 if time.monotonic() > until:
                     raise self._refused("unknown")
+                time.sleep(self._timing.poll)
                 continue
             number = _number(token) + 1
             claim = _decoded(content)

@@ -99,8 +99,16 @@ class Storage(ABC):
         """Return those of some files, given with their batches, that no replaced driver left."""
         return list(batches)
 
-    def sweep(self) -> None:  # noqa: B027 (most storages show no half-written file)
+    def half_written(self) -> list[str]:
+        """Return the names of the files that processes are writing, or were when they ended.
+
+        Most storages show none.
+        """
+        return []
+
+    def sweep(self) -> None:
         """Delete what processes left that were killed while they wrote."""
+        self.delete(self.half_written())
 
     def get(self, name: str) -> Buffer:
         """Return the content of a file.

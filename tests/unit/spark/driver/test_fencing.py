@@ -18,7 +18,7 @@ from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.spark.partition.stored_batches import StoredBatch
 from muntin.spark.storage import LocalStorage, Storage
-from muntin.spark.storage.fence import Fence, VersionedStorage
+from muntin.spark.storage.fence import Fence, FencedStorage, VersionedStorage
 
 NEVER = LeaseTiming(renewal=3600.0, patience=0.0, poll=0.0)
 """Every holder counts as dead after one look."""
@@ -204,3 +204,37 @@ def test_entries_of_a_global_stage_by_a_replaced_driver_are_ignored(tmp_path: Pa
     assert [entry.batch for entry in log.load(9)] == [6, 8]
     log.prune(8)
     assert LocalStorage(tmp_path).tree() == ["global/0-2/000000000008.changes@00000006-x"]
+
+
+class TakenOver(Fence):
+    """A fence whose later holder begins to write a file while it is checked."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def check(self) -> None:
+        (self._folder / "later.part").touch()
+
+
+def test_a_sweep_deletes_no_file_that_a_later_driver_is_writing(tmp_path: Path) -> None:
+    (tmp_path / "earlier.part").touch()
+    for kind in (FencedStorage, VersionedStorage):
+        kind(LocalStorage(tmp_path), TakenOver(tmp_path)).sweep()
+        assert [path.name for path in tmp_path.iterdir()] == ["later.part"]
+        (tmp_path / "later.part").rename(tmp_path / "earlier.part")
+
+
+def test_a_start_asks_for_a_claim_that_disappears_only_once_per_poll(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(tmp_path)
+    storage.put("lease/00000003-a", b"claim")
+    asked: list[str] = []
+
+    def gone(_: LocalStorage, name: str) -> None:
+        asked.append(name)
+
+    monkeypatch.setattr(LocalStorage, "find", gone)
+    with pytest.raises(CheckpointError, match="in use by another engine"):
+        Lease(storage, "here", LeaseTiming(renewal=60.0, patience=0.3, poll=0.1)).acquire()
+    assert 2 <= len(asked) <= 5
