@@ -106,7 +106,6 @@ class BatchLoop:
         checkpoint, run = self._checkpoint, self._state.run
         self._stage = PartitionStage(checkpoint.tasks, checkpoint.storage, run, driver)
         self._report = report
-        self._ended = ""
         self._repeated = self._checkpoint.logs.last_planned()
         self._checkpoint.manifests.sweep()
         self._controls.load()
@@ -114,6 +113,7 @@ class BatchLoop:
         self._writer.metrics.due = BEFORE_ALL
         self._writer.spool.clear()
         remove_unclaimed(deployment, self._checkpoint.shared.below("carried"))
+        self._ended = ""
         return self._stage
 
     def end(self, seconds: float | None = None) -> bool:

@@ -104,6 +104,7 @@ class EngineRun:
             try:
                 self._begin(declared, sources, live=live)
             except BaseException:
+                self._parts.batches.end(PATIENCE)
                 self._checkpoint.release()
                 raise
             if live:
@@ -310,10 +311,12 @@ class EngineRun:
         """Give up waiting for a batch; the checkpoint stays locked until it ends."""
         streaming, at_work = self.state.streaming, self._parts.writer.at_work
         assert streaming is not None, "it did not end"
-        end_state_servers(self.state.run, self._options.partitions, 1.0)
-        self._close_reception()
-        if self.stuck is None or not self.stuck.is_alive():
-            self.stuck = after_query(streaming, self._end_late)
+        try:
+            end_state_servers(self.state.run, self._options.partitions, 1.0)
+            self._close_reception()
+        finally:
+            if self.stuck is None or not self.stuck.is_alive():
+                self.stuck = after_query(streaming, self._end_late)
         cause = at_work and f"{at_work} has not returned"
         error = RunError(
             f"the engine did not stop in time: {cause or 'Spark has not ended the current batch'}",
