@@ -206,7 +206,7 @@ def test_a_deployment_that_cannot_be_written_is_not_in_force(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = run.state.current()
-    other = replace(before, max_advance=before.max_advance + 1)
+    other = replace(before, max_advance=77)
     monkeypatch.setattr(run.changes, "arrived", lambda _: [PendingChange(dropped="q")])
     monkeypatch.setattr(batch_loop, "settled", lambda *_: other)
     run.faults.full.append("program")
@@ -273,11 +273,12 @@ def test_a_batch_lists_claims_four_times(run: Run, monkeypatch: pytest.MonkeyPat
     run.write(0, "a")
     listed: list[str] = []
     names = FaultyStorage.names
-    monkeypatch.setattr(
-        FaultyStorage,
-        "names",
-        lambda self, folder="": (listed.append(folder), names(self, folder))[1],
-    )
+
+    def noted(storage: FaultyStorage, folder: str = "") -> list[str]:
+        listed.append(folder)
+        return names(storage, folder)
+
+    monkeypatch.setattr(FaultyStorage, "names", noted)
     run.write(1, "b")
     assert listed == ["lease"] * 4
     run.checkpoint.release()

@@ -166,6 +166,7 @@ def test_controls_and_suspensions_that_a_driver_finds_stay_in_force(tmp_path: Pa
     queue.advance(50)
     planned = queue.plan(7, has_rows=False)
     SuspendedQueries(first).add(0, "q", "it divides by zero")
+    again = queue
     for storage in (second, last):
         again, suspended = ControlQueue(storage), SuspendedQueries(storage)
         again.load()
