@@ -5,6 +5,9 @@ one after a failure. Controls that no micro-batch takes get a batch without rows
 numbers of their own, without gaps; a manifest says up to which of Spark's micro-batches the state
 goes.
 
+A driver that was replaced without noticing does no harm to the checkpoint, but sinks know nothing
+of leases. So it lists the claims before it plans a batch and again before the first sink.
+
 The order of the steps keeps repetition safe: the controls of a batch are written down before it
 runs; sinks replace what they have for a batch; changes of queries are written with the number of
 the next batch; then the manifest makes the batch complete. Everything that only this batch needed
@@ -16,7 +19,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark import SparkContext
@@ -53,6 +57,10 @@ def control_jobs(run: str) -> str:
     return f"muntin-controls-{run}"
 
 
+class BatchesEnded(Exception):  # noqa: N818 (the error that ended them is reported elsewhere)
+    """Refuses a batch because no further one of this run may begin."""
+
+
 class BatchLoop:
     """Writes the batches of an engine, one after the other."""
 
@@ -84,6 +92,8 @@ class BatchLoop:
         """The micro-batch of Spark that was begun before this start."""
         self._lock = threading.Lock()
         """Held while a batch runs: at most one does."""
+        self._ended = ""
+        """Why no batch of this run may begin any more, if so."""
 
     def begin(
         self, deployment: Deployment, driver: Address, report: Callable[[float], None]
@@ -103,7 +113,16 @@ class BatchLoop:
         self._writer.metrics.due = BEFORE_ALL
         self._writer.spool.clear()
         remove_unclaimed(deployment, self._checkpoint.shared.below("carried"))
+        self._ended = ""
         return self._stage
+
+    def end(self, seconds: float | None = None) -> bool:
+        """Begin no batch before :meth:`begin`; return whether none runs within ``seconds``."""
+        self._ended = self._ended or "the engine has released its checkpoint"
+        if not self._lock.acquire(timeout=-1 if seconds is None else seconds):
+            return False
+        self._lock.release()
+        return True
 
     def _next(self) -> int:
         """Return the number of the next batch."""
@@ -113,25 +132,27 @@ class BatchLoop:
 
     def write(self, outputs: DataFrame, spark: int) -> None:
         """Run the batch of a micro-batch of Spark, unless it is complete."""
-        with self._lock:
-            if spark <= self._checkpoint.manifests.state.spark:
-                return
-            try:
+        try:
+            with self._one_batch():
+                if spark <= self._checkpoint.manifests.state.spark:
+                    return
                 self._finish_interrupted(outputs.sparkSession)
                 repeated = spark <= self._repeated
-                controls = self._controls.plan(self._next(), has_rows=True, repeated=repeated)
+                controls = self._plan(has_rows=True, repeated=repeated)
                 self._run(outputs, controls, spark)
-            except Exception:
-                if self._state.stopping:
-                    raise BatchInterrupted from None
-                raise
+        except Exception:
+            if self._state.stopping:
+                raise BatchInterrupted from None
+            raise
 
     def write_controls(self, session: SparkSession) -> bool:
         """Run a batch without rows if an urgent control waits; return whether none waits now.
 
         While a micro-batch is outstanding that an earlier process had begun, nothing else may run.
         """
-        with self._lock:
+        if self._state.stopping:
+            return not self._controls.urgent.is_set()
+        with self._one_batch():
             if self._repeated > self._checkpoint.manifests.state.spark:
                 return not self._controls.urgent.is_set()
             self._finish_interrupted(session)
@@ -139,14 +160,35 @@ class BatchLoop:
                 self._run_controls(session)
             return not self._controls.urgent.is_set()
 
+    @contextmanager
+    def _one_batch(self) -> Iterator[None]:
+        """Run one batch at a time, and none after one that has failed.
+
+        Sinks may have the results of the failed one, and Spark may have planned its rows. So only
+        the next start, which runs the same batch again, may use its number.
+        """
+        with self._lock:
+            if self._ended:
+                raise BatchesEnded(self._ended)
+            try:
+                yield
+            except BaseException as error:
+                self._ended = f"an earlier batch has failed: {error}"
+                raise
+
     def _finish_interrupted(self, session: SparkSession) -> None:
         """Run a batch without rows again that an earlier process had begun."""
         planned = self._controls.interrupted(self._next())
         if planned is not None and not planned.has_rows:
             self._run_controls(session)
 
+    def _plan(self, *, has_rows: bool, repeated: bool = False) -> Controls:
+        """Return the controls of the next batch; a driver that was replaced plans none."""
+        self._checkpoint.lease.check()
+        return self._controls.plan(self._next(), has_rows=has_rows, repeated=repeated)
+
     def _run_controls(self, session: SparkSession) -> None:
-        controls = self._controls.plan(self._next(), has_rows=False)
+        controls = self._plan(has_rows=False)
         partitions = self._state.current().partitions
         nothing = session.range(0, partitions, 1, partitions).where("id < 0")
         context = session.sparkContext
@@ -172,7 +214,7 @@ class BatchLoop:
         state = self._checkpoint.manifests.state
         BatchOrder(batch, state.version, state.token, controls, results).give(context)
         found = self._writer.run(outputs, batch)
-        self._checkpoint.lease.check_renewed()
+        self._checkpoint.lease.check()
         self._writer.write(found, batch, self._registry.queries, self._registry.streams())
         for name in self._writer.suspended:
             # Partitions in which it still runs must not push results.
@@ -220,8 +262,8 @@ class BatchLoop:
                 held.get(change.name, {}),
                 self._checkpoint.tasks.carried,
             )
-        self._state.deployment = deployment
         self._checkpoint.write(self._state.run, deployment)
+        self._state.deployment = deployment
         self._writer.follow(deployment)
         # Partitions have yet to report the next deadline of the new queries.
         self._writer.metrics.due = BEFORE_ALL

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from muntin.errors import RunError
-from muntin.spark.driver.batch_loop import control_jobs
+from muntin.spark.driver.batch_loop import BatchesEnded, control_jobs
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.heartbeat import ControlRunner, Heartbeat
 from muntin.spark.driver.listener import RunListener
@@ -54,6 +54,15 @@ class ControlBatches:
         except (Py4JError, PySparkException, RunError) as error:
             raise self._failures.explained(str(error)) from error
 
+    def run_or_end(self) -> None:
+        """Run such a batch in a live run, which ends if the batch fails."""
+        try:
+            self.run()
+        except Exception as error:
+            if not self._parts.state.stopping:
+                self._fail(error)
+            raise
+
     def _run_when_idle(self) -> bool:
         """Run such a batch once no rows wait that could take the controls along."""
         self._streaming.processAllAvailable()
@@ -84,7 +93,7 @@ class ControlBatches:
 
     def _fail(self, error: Exception) -> None:
         """End the run because a batch has failed."""
-        if not self._streaming.isActive:
+        if isinstance(error, BatchesEnded) or not self._streaming.isActive:
             return  # it has ended by itself, and its own error says why
         self.failure = (
             error if isinstance(error, RunError) else self._failures.explained(str(error))

@@ -3,7 +3,8 @@
 Exactly once: :meth:`ControlQueue.plan` writes the controls of a batch into the checkpoint before
 the batch runs. A batch that is interrupted and runs again brings the same controls, and one that
 ran without any runs without any. An instant given to :meth:`ControlQueue.advance` is durable at
-once; it is deleted when the batch that brought it is complete.
+once; it is deleted when the batch that brought it is complete. Deleted means empty: while this
+driver has a version of a file, those that a replaced driver writes are ignored.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import threading
 from dataclasses import dataclass
 
 from muntin.runtime.codec import decode, encode
-from muntin.runtime.frames import damaged, pack, unpack
+from muntin.runtime.frames import Buffer, damaged, pack, unpack
 from muntin.spark.exchange.controls import ControlRow, Controls
 from muntin.spark.storage import Storage
 
@@ -46,16 +47,13 @@ class ControlQueue:
     def load(self) -> None:
         """Read what an earlier process left: an interrupted batch, and an instant to advance to."""
         with self._lock:
-            present = self._storage.names("")
             self._planned = None
-            if _PLANNED in present:
-                content = self._storage.get(_PLANNED)
+            content = self._storage.adopt(_PLANNED)
+            if content:
                 self._planned = decode(content, _PLANNED, PlannedBatch, f"{_PLANNED} of the run")
                 self.urgent.set()
-            if _ADVANCE in present:
-                moment, _ = unpack(self._storage.get(_ADVANCE), _ADVANCE, f"{_ADVANCE} of the run")
-                if type(moment) is not int:
-                    raise damaged(f"{_ADVANCE} of the run")
+            moment = _moment(self._storage.adopt(_ADVANCE))
+            if moment is not None:
                 self._set_advance(moment)
 
     # -- adding ----------------------------------------------------------------------------------
@@ -74,7 +72,7 @@ class ControlQueue:
             self.urgent.set()
 
     def advance(self, moment: int) -> None:
-        """Make the same promise durably.
+        """Make the same promise durably; an earlier one to a later instant stays.
 
         Raises
         ------
@@ -82,7 +80,12 @@ class ControlQueue:
             When it cannot be written.
         """
         with self._lock:
-            self._storage.put(_ADVANCE, pack(_ADVANCE, moment))
+            before = self._advance
+            if before is None:  # an earlier process may have left one
+                before = _moment(self._storage.find(_ADVANCE))
+            moment = moment if before is None else max(before, moment)
+            if moment != self._advance:
+                self._storage.put(_ADVANCE, pack(_ADVANCE, moment))
             self._set_advance(moment)
 
     def _set_advance(self, moment: int) -> None:
@@ -110,23 +113,34 @@ class ControlQueue:
         with self._lock:
             controls = Controls(self._moment, tuple(sorted(self._rows)))
             if controls:
-                self._planned = PlannedBatch(batch, has_rows, controls)
-                self._storage.put(_PLANNED, encode(self._planned, _PLANNED))
+                planned = PlannedBatch(batch, has_rows, controls)
+                self._storage.put(_PLANNED, encode(planned, _PLANNED))
+                self._planned = planned
             self._moment = None
             self._rows.clear()
             self.urgent.clear()
         return controls
 
     def complete(self, controls: Controls) -> None:
-        """Delete what is durable of the controls of a batch that is complete."""
+        """Empty what is durable of the controls of a batch that is complete."""
         if not controls:
             return
         with self._lock:
             self._planned = None
-            self._storage.delete([_PLANNED])
+            self._storage.put(_PLANNED, b"", durable=False)
             moment = controls.moment
             if self._advance is not None and moment is not None and moment >= self._advance:
                 self._advance = None
-                self._storage.delete([_ADVANCE])
+                self._storage.put(_ADVANCE, b"", durable=False)
             if self._moment is None and not self._rows:
                 self.urgent.clear()
+
+
+def _moment(content: Buffer | None) -> int | None:
+    """Return the instant in the file of an advance; None if there is no file, or an empty one."""
+    if not content:
+        return None
+    moment, _ = unpack(content, _ADVANCE, f"{_ADVANCE} of the run")
+    if type(moment) is not int:
+        raise damaged(f"{_ADVANCE} of the run")
+    return moment

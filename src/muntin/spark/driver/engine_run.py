@@ -26,6 +26,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from muntin.errors import CatalogError, RunError
 from muntin.kernels.jit import prepare, prepare_part
+from muntin.spark.driver.batch_loop import BatchesEnded
 from muntin.spark.driver.change_queue import POLL
 from muntin.spark.driver.control_batches import ControlBatches
 from muntin.spark.driver.engine_parts import EngineParts
@@ -105,6 +106,7 @@ class EngineRun:
             try:
                 self._begin(declared, sources, live=live)
             except BaseException:
+                self._parts.batches.end(PATIENCE)
                 self._checkpoint.release()
                 raise
             if live:
@@ -237,12 +239,19 @@ class EngineRun:
 
         def process() -> None:
             streaming.processAllAvailable()
-            self._controls.run()
+            self._controls.run_or_end()
 
         try:
             wait_for(process, timeout, "processing the available input")
         except StreamingQueryException as error:
             raise self._explained(error) from error
+        except BatchesEnded as error:  # another thread is ending the run
+            self.await_termination(PATIENCE)
+            raise RunError(f"the run has ended: {error}", hint="Start the engine again") from error
+        except Exception:
+            if self._controls.failure is not None:
+                self.release()
+            raise
 
     def await_termination(self, timeout: float | None) -> bool:
         """Wait until the streaming query ends and return whether it has; raise if it failed."""
@@ -277,10 +286,11 @@ class EngineRun:
                 f"the engine has been starting for {timeout:g} seconds", hint="Stop it again later"
             )
         try:
-            if self._halt(max(until - time.monotonic(), POLL)):
-                self.release(max(until - time.monotonic(), 1.0))
-            else:
+            if not self._halt(max(until - time.monotonic(), POLL)):
                 raise self._abandoned()
+            abandoned = self.release(max(until - time.monotonic(), 1.0))
+            if abandoned is not None:
+                raise abandoned
         finally:
             self.lock.release()
         self._parts.subscriptions.drain(PATIENCE)
@@ -300,12 +310,15 @@ class EngineRun:
         return True
 
     def _abandoned(self) -> RunError:
-        """Give up waiting for a streaming query; the checkpoint stays locked until it ends."""
+        """Give up waiting for a batch; the checkpoint stays locked until it ends."""
         streaming, at_work = self.state.streaming, self._parts.writer.at_work
         assert streaming is not None, "it did not end"
-        end_state_servers(self.state.run, self._options.partitions, 1.0)
-        self._close_reception()
-        self.stuck = after_query(streaming, self._end_late)
+        try:
+            end_state_servers(self.state.run, self._options.partitions, 1.0)
+            self._close_reception()
+        finally:
+            if self.stuck is None or not self.stuck.is_alive():
+                self.stuck = after_query(streaming, self._end_late)
         cause = at_work and f"{at_work} has not returned"
         error = RunError(
             f"the engine did not stop in time: {cause or 'Spark has not ended the current batch'}",
@@ -316,16 +329,29 @@ class EngineRun:
         return error
 
     def _end_late(self) -> None:
-        """End a run whose streaming query did not stop in time."""
-        self._finish_listening()
-        self._checkpoint.release()
+        """End a run whose last batch did not end in time."""
+        self._parts.batches.end()
+        try:
+            self._finish_listening()
+        finally:
+            self._checkpoint.release()
 
-    def release(self, seconds: float = PATIENCE) -> None:
-        """End the state servers and release the checkpoint."""
-        if self.state.run:
-            end_state_servers(self.state.run, self._options.partitions, seconds)
-        self._close_reception()
-        self._checkpoint.release()
+    def release(self, seconds: float = PATIENCE) -> RunError | None:
+        """End the state servers and release the checkpoint.
+
+        A batch without rows may still be inside a sink although the streaming query has ended. If
+        it does not return within ``seconds``, the checkpoint stays locked until it has; the error
+        that says so is logged and returned.
+        """
+        if not self._parts.batches.end(seconds):
+            return self._abandoned()
+        try:
+            if self.state.run:
+                end_state_servers(self.state.run, self._options.partitions, seconds)
+            self._close_reception()
+        finally:
+            self._checkpoint.release()
+        return None
 
     # -- failures --------------------------------------------------------------------------------
 
@@ -342,4 +368,4 @@ class EngineRun:
     def _explained(self, error: StreamingQueryException) -> RunError:
         """Release everything and return the error without Java's part of it."""
         self.release()
-        return self._failures.explained(str(error))
+        return self._controls.failure or self._failures.explained(str(error))

@@ -4,7 +4,8 @@ There is one file for every batch that brought changes. Once there are more than
 changes as rows left of them, a file has those rows instead and replaces all before it. A batch that
 is retried reads the log up to the batch before and writes its file again; so older files are
 removed only when a later batch comes, since then their batches are complete. Every file is a frame
-and names the one before it.
+and names the one before it. A batch that another driver left incomplete may have changes there and
+none when it runs again, so files of replaced drivers are ignored as their manifests are.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class StageLog:
 
     def load(self, batch: int) -> list[Entry]:
         """Return the entries before a batch: a complete one and the changes since, or none."""
-        numbers = [number for number in self._numbers() if number < batch]
+        earlier = {_name(number): number for number in self._numbers() if number < batch}
+        numbers = [earlier[name] for name in self._storage.counting(earlier)]
         self._last = numbers[-1] if numbers else None
         entries: list[Entry] = []
         wanted = self._last

@@ -18,7 +18,9 @@ its ``put`` has returned, which local disks, HDFS, S3, GCS and Azure are.
 1. A driver that took over reads the manifests after it has written its claim, then records in the
    claim after which batch it begins. Readers ignore manifests of smaller tokens behind that batch.
    So a manifest of the replaced driver either was there when the new one looked, and is part of its
-   state, or is ignored forever.
+   state, or is ignored forever. The claim also has the records that its driver read the manifests
+   with. Of all drivers that have begun, only the claim of the last one counts, so one that was
+   paused before it recorded its batch cannot revoke later what another one has accepted.
 2. A driver lists the claims before and after it writes a manifest, and does nothing that depends on
    the batch (delete files, let Spark commit) before the second listing shows no greater token. If
    it shows none, the manifest was complete before any later claim, so by 1 every later driver has
@@ -54,6 +56,8 @@ _FOLDER = "lease"
 _KIND = "lease"
 _ATTEMPTS = 8
 """How often a driver that starts at the same time as others tries again."""
+_REMEMBERED = 256
+"""Earlier drivers in a claim: those after each of which batches were completed."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +90,17 @@ class Holder:
 
 @dataclass(frozen=True)
 class Claim:
-    """The content of a claim; ``after`` is the batch after which its driver begins."""
+    """The content of a claim; ``after`` is the batch after which its driver begins.
+
+    ``earlier`` has that of the drivers before it whose manifests it took over, by token.
+    """
 
     token: str
     holder: Holder
     renewals: int = 0
     after: int | None = None
     released: bool = False
+    earlier: dict[str, int] = field(default_factory=dict)
 
 
 class Lease(Fence):
@@ -103,6 +111,8 @@ class Lease(Fence):
         self._name = name
         self._timing = timing or LeaseTiming()
         self._held: _HeldClaim | None = None
+        self._starts: dict[str, int] = {}
+        """What the last call of :meth:`starts` has returned."""
         self._forgotten: weakref.finalize[..., Lease] | None = None
 
     @property
@@ -145,6 +155,7 @@ class Lease(Fence):
             if content is None:  # its driver has withdrawn it meanwhile
                 if time.monotonic() > until:
                     raise self._refused("unknown")
+                time.sleep(self._timing.poll)
                 continue
             number = _number(token) + 1
             claim = _decoded(content)
@@ -174,10 +185,15 @@ class Lease(Fence):
         )
 
     def begin(self, after: int) -> None:
-        """Record the last batch that this driver has found; earlier claims are obsolete then."""
+        """Record the last batch that this driver has found; earlier claims are obsolete then.
+
+        It was found with the last result of :meth:`starts`. Of that, a driver is remembered if it
+        began before that batch; the others say nothing that this record does not say.
+        """
         if self._held is not None:
-            self._held.write(after=after)
             own = self._held.claim.token
+            earlier = [one for one in self._starts.items() if one[0] < own and one[1] < after]
+            self._held.write(after=after, earlier=dict(sorted(earlier)[-_REMEMBERED:]))
             old = [f"{_FOLDER}/{token}" for token in _tokens(self._storage) if token < own]
             self._storage.delete(old)
 
@@ -186,11 +202,7 @@ class Lease(Fence):
         if self._held is None:
             return
         self._held.look()
-        self.check_renewed()
-
-    def check_renewed(self) -> None:
-        """Raise if the last renewal, or a check, has found a later driver; costs nothing."""
-        if self._held is not None and self._held.lost:
+        if self._held.lost:
             raise CheckpointError(
                 f"{self._name} was taken over by another engine ({self._successor()}) because "
                 "this one gave no sign of life",
@@ -204,13 +216,18 @@ class Lease(Fence):
         return "unknown" if claim is None else str(claim.holder)
 
     def starts(self) -> dict[str, int]:
-        """Return the batch after which each known driver began."""
-        found = {}
-        for token in _tokens(self._storage):
+        """Return the batch after which the last driver that has begun, and those before it, began.
+
+        A driver that begins late, after another one with a greater token, is not among them: the
+        other one has accepted manifests without it.
+        """
+        self._starts = {}
+        for token in sorted(_tokens(self._storage), reverse=True):
             claim = _decoded(self._storage.find(f"{_FOLDER}/{token}") or b"")
             if claim is not None and claim.after is not None:
-                found[token] = claim.after
-        return found
+                self._starts = {**claim.earlier, token: claim.after}
+                break
+        return self._starts
 
     def release(self) -> None:
         """Mark the claim as released; does nothing without one."""
@@ -249,7 +266,13 @@ class _HeldClaim:
             self.abandon()
             raise
 
-    def write(self, *, after: int | None = None, released: bool = False) -> None:
+    def write(
+        self,
+        *,
+        after: int | None = None,
+        earlier: dict[str, int] | None = None,
+        released: bool = False,
+    ) -> None:
         """Write the claim again, which is a sign of life."""
         with self._lock:
             claim = self.claim
@@ -257,6 +280,7 @@ class _HeldClaim:
                 claim,
                 renewals=claim.renewals + 1,
                 after=claim.after if after is None else after,
+                earlier=claim.earlier if earlier is None else earlier,
                 released=released or claim.released,
             )
             self.storage.put(f"{_FOLDER}/{claim.token}", encode(self.claim, _KIND))

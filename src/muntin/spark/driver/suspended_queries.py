@@ -2,7 +2,8 @@
 
 One frame holds, for each suspended query, its position in the deployment and the reason. Invariant:
 it is written before the results of the batch go to the sinks, so a batch that runs again leaves out
-the same queries. A query that is dropped and registered again has another position, and runs.
+the same queries. A query that is dropped and registered again has another position, and runs. An
+empty file stands for none.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class SuspendedQueries:
     def load(self) -> None:
         """Read the file, if there is one."""
         self.reasons = {}
-        found = self._storage.find(_KIND)
-        if found is None:
+        found = self._storage.adopt(_KIND)
+        if not found:
             return
         where = self._storage.where(_KIND)
         content, _ = unpack(found, _KIND, where)

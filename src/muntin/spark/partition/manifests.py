@@ -18,14 +18,15 @@ one batch takes the one with the greater token. See :mod:`muntin.spark.driver.le
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from muntin.runtime.codec import decode, encode
+from muntin.runtime.frames import CheckpointError
 from muntin.spark.partition import stored_batches
 from muntin.spark.partition.stored_batches import StoredBatch
 from muntin.spark.storage import Storage
-from muntin.spark.storage.fence import Fence, split_version, versioned
+from muntin.spark.storage.fence import Fence, counts, split_version, versioned
 
 _FOLDER = "batches"
 _KIND = "manifest"
@@ -91,6 +92,13 @@ class CommittedState:
         self.batch, self.spark, self.token = manifest.batch, manifest.spark, manifest.token
         return left_out
 
+    def after(self, manifest: Manifest) -> CommittedState:
+        """Return the state after the next manifest; this one stays as it is."""
+        partitions = {number: dict(stored) for number, stored in self.partitions.items()}
+        following = replace(self, partitions=partitions)
+        following.apply(manifest)
+        return following
+
     def complete(self) -> Manifest:
         """Return a manifest that lists everything."""
         changes = [
@@ -114,6 +122,8 @@ class ManifestLog:
         self._storage = storage
         self._fence = Fence() if fence is None else fence
         self._since_complete = 0
+        self._token = self._fence.token
+        """The token under which ``state`` was read; without it, nothing is written or deleted."""
         self.state = CommittedState()
 
     def last(self) -> int:
@@ -124,9 +134,7 @@ class ManifestLog:
         """Return the last complete batch, without those of drivers that were replaced before it."""
         starts = self._fence.starts()
         valid = (
-            (batch, token)
-            for batch, token in self._completed()
-            if all(batch <= after for later, after in starts.items() if later > token)
+            (batch, token) for batch, token in self._completed() if counts(batch, token, starts)
         )
         return max(valid, default=NONE)
 
@@ -139,6 +147,7 @@ class ManifestLog:
             When a manifest is missing or damaged.
         """
         wanted: int | None
+        self._token = self._fence.token
         wanted, token = self._newest() if completed is None else completed
         self.state = CommittedState()
         chain = []
@@ -154,7 +163,7 @@ class ManifestLog:
         """Write the manifest of the next batch, then delete the files that it leaves out.
 
         ``spark`` is the micro-batch of Spark that it has the rows of. A manifest that cannot be
-        written ends the run; the next start loads the state again.
+        written leaves the state as it was and ends the run; the next start loads it again.
         """
         batch = self.state.batch + 1
         previous = self.state.batch if batch else None
@@ -162,11 +171,9 @@ class ManifestLog:
         manifest = Manifest(
             batch, spark, previous, tuple(changes), self._fence.token, self.state.token
         )
-        left_out = self.state.apply(manifest)
         complete = previous is None or self._since_complete >= _CHANGES
-        if complete:
-            manifest = self.state.complete()
-        self._put(manifest)
+        self._put(self.state.after(manifest).complete() if complete else manifest)
+        left_out = self.state.apply(manifest)
         self._since_complete = 1 if complete else self._since_complete + 1
         self._storage.delete(left_out)
         if complete:
@@ -178,8 +185,21 @@ class ManifestLog:
         The first check avoids useless work. The second is what makes the batch complete: no later
         driver had claimed the checkpoint when the manifest was there, so each of them finds it.
         """
-        self._fence.check()
+        self._check()
         self._storage.put(_name(manifest.batch, manifest.token), encode(manifest, _KIND))
+        self._check()
+
+    def _check(self) -> None:
+        """Raise if a later driver exists, or if the lease was released since the state was read.
+
+        A batch may outlive its run, inside a sink. Without a lease nobody would notice who has
+        changed the checkpoint meanwhile.
+        """
+        if self._fence.token != self._token:
+            raise CheckpointError(
+                "a batch was still running when its engine released the checkpoint",
+                hint="Nothing is lost: the next start runs the batch again",
+            )
         self._fence.check()
 
     def replace(self, stored: Mapping[int, StoredBatch]) -> None:
@@ -188,10 +208,11 @@ class ManifestLog:
         It counts because its token is newer.
         """
         assert self._fence.token > self.state.token, "no driver replaces a manifest of its own"
-        self.state = CommittedState(self.state.batch, self.state.spark, self._fence.token)
+        state = CommittedState(self.state.batch, self.state.spark, self._fence.token)
         for partition, one in stored.items():
-            self.state.partitions[partition] = {one.note.batch: one}
-        self._put(self.state.complete())
+            state.partitions[partition] = {one.note.batch: one}
+        self._put(state.complete())
+        self.state = state
         self._since_complete = 1
         self.sweep()
 
@@ -216,7 +237,7 @@ class ManifestLog:
     def _delete(self, listed: list[str]) -> None:
         """Delete files; the check after they were listed spares those of later drivers."""
         if listed:
-            self._fence.check()
+            self._check()
             self._storage.delete(listed)
 
     def _batch_files(self) -> list[str]:

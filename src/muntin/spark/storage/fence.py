@@ -5,7 +5,10 @@ it from doing harm, however long it was paused and between whichever two steps:
 
 - *It overwrites nothing.* The name of each file that a driver replaces ends with the driver's
   token (:class:`VersionedStorage`). Readers take the version with the greatest token, which is that
-  of the driver that took over last. All other files have names that nobody else uses.
+  of the driver that took over last: when it begins, a driver writes a version of each file whose
+  newest version matters, an empty one if there is none. Of files that belong to a batch, versions
+  for batches after which a later driver began are ignored. All other files have names that nobody
+  else uses.
 - *It deletes nothing that a later driver has written.* :class:`FencedStorage` checks the lease
   after the caller has chosen the names and before it deletes them. If no later claim exists then,
   everything that the caller had seen was written by this driver or an earlier one.
@@ -13,7 +16,7 @@ it from doing harm, however long it was paused and between whichever two steps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from muntin.runtime.frames import Buffer
@@ -34,8 +37,16 @@ class Fence:
         """Raise CheckpointError if a later holder exists."""
 
     def starts(self) -> dict[str, int]:
-        """Return the batch after which each known holder began, by token."""
+        """Return the batch after which the last holder and those before it began, by token."""
         return {}
+
+
+def counts(batch: int, token: str, starts: Mapping[str, int]) -> bool:
+    """Return whether what a holder has written for a batch counts.
+
+    It does not if a later holder has begun after an earlier batch: the batch was not complete then.
+    """
+    return all(batch <= after for later, after in starts.items() if later > token)
 
 
 def versioned(name: str, token: str) -> str:
@@ -101,10 +112,13 @@ class FencedStorage(Storage):
             self.fence.check()
             self.inner.delete(chosen)
 
+    def half_written(self) -> list[str]:
+        """Return the names of half-written files."""
+        return self.inner.half_written()
+
     def sweep(self) -> None:
-        """Delete half-written files."""
-        self.fence.check()
-        self.inner.sweep()
+        """Delete half-written files; the check after they were listed spares later drivers'."""
+        FencedStorage.delete(self, self.half_written())
 
 
 @dataclass(frozen=True)
@@ -120,6 +134,30 @@ class VersionedStorage(FencedStorage):
         """Return the content of the newest version."""
         newest = self._newest(name)
         return None if newest is None else self.inner.find(newest)
+
+    def adopt(self, name: str) -> Buffer | None:
+        """Return the content of the newest version and store it as that of this driver.
+
+        If there is none, an empty version takes its place. So no version counts that a replaced
+        driver writes from now on, unless it is deleted: write an empty one instead.
+        """
+        newest = self._newest(name)
+        content = None if newest is None else self.inner.find(newest)
+        if self.fence.token and newest != versioned(name, self.fence.token):
+            self.put(name, b"" if content is None else content)
+        return content
+
+    def counting(self, batches: Mapping[str, int]) -> list[str]:
+        """Return the files whose newest version counts, see :func:`counts`."""
+        starts = self.fence.starts()
+        newest: dict[str, str] = {}
+        for folder in {name.rpartition("/")[0] for name in batches}:
+            for version in self.inner.names(folder):
+                plain, token = split_version(f"{folder}/{version}" if folder else version)
+                newest[plain] = max(newest.get(plain, ""), token)
+        return [
+            name for name, batch in batches.items() if counts(batch, newest.get(name, ""), starts)
+        ]
 
     def start_of(self, name: str, length: int) -> bytes | None:
         """Return the first bytes of the newest version."""

@@ -11,7 +11,7 @@ and opens it there (:func:`muntin.spark.storage.storage_at`), because it unpickl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from muntin.runtime.frames import Buffer, missing
@@ -88,8 +88,27 @@ class Storage(ABC):
     def delete(self, names: Iterable[str]) -> None:
         """Delete files; those that do not exist are ignored."""
 
-    def sweep(self) -> None:  # noqa: B027 (most storages show no half-written file)
+    def adopt(self, name: str) -> Buffer | None:
+        """Return the content of a file, as :meth:`find` does; what others write later is ignored.
+
+        Without drivers that replace each other there are no others. An empty file stands for none.
+        """
+        return self.find(name)
+
+    def counting(self, batches: Mapping[str, int]) -> list[str]:
+        """Return those of some files, given with their batches, that no replaced driver left."""
+        return list(batches)
+
+    def half_written(self) -> list[str]:
+        """Return the names of the files that processes are writing, or were when they ended.
+
+        Most storages show none.
+        """
+        return []
+
+    def sweep(self) -> None:
         """Delete what processes left that were killed while they wrote."""
+        self.delete(self.half_written())
 
     def get(self, name: str) -> Buffer:
         """Return the content of a file.

@@ -106,8 +106,8 @@ class LocalStorage(Storage):
                     hint="Give this process the right to delete files in the checkpoint",
                 ) from error
 
-    def sweep(self) -> None:
-        """Delete half-written files."""
+    def half_written(self) -> list[str]:
+        """Return the names of half-written files."""
         with writing(self.checkpoint or self.folder):
-            for part in self.folder.rglob(f"*{_PART}"):
-                part.unlink(missing_ok=True)
+            parts = self.folder.rglob(f"*{_PART}")
+            return sorted(part.relative_to(self.folder).as_posix() for part in parts)

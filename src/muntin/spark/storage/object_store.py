@@ -130,17 +130,17 @@ class ObjectStorage(Storage):
 
         self._tried(name, "deleted", delete)
 
-    def sweep(self) -> None:
-        """Delete half-written files, where they are visible."""
-        if shows_half_written(self.url):
+    def half_written(self) -> list[str]:
+        """Return the names of half-written files, where they are visible."""
+        if not shows_half_written(self.url):
+            return []
 
-            def sweep(system: Any, path: str) -> None:
-                wanted = fs.FileSelector(path, allow_not_found=True, recursive=True)
-                for info in system.get_file_info(wanted):
-                    if info.path.endswith(_PART):
-                        _remove(system, info.path)
+        def listed(system: Any, path: str) -> list[str]:
+            wanted = fs.FileSelector(path, allow_not_found=True, recursive=True)
+            found = (info.path for info in system.get_file_info(wanted))
+            return [name.removeprefix(path).lstrip("/") for name in found if name.endswith(_PART)]
 
-            self._tried("", "swept", sweep)
+        return self._tried("", "listed", listed)
 
     def _tried(self, name: str, verb: str, action: Callable[..., T], *arguments: Any) -> T:
         """Run an action on a file; turn its failure into an error that names the file."""

@@ -73,7 +73,12 @@ def test_an_advance_is_durable_until_its_batch_is_complete(tmp_path: Path) -> No
     taken = controls.plan(1, has_rows=True)
     controls.complete(taken)
     assert taken == Controls(8)
-    assert not LocalStorage(tmp_path).names("")
+    storage = LocalStorage(tmp_path)
+    assert {name: storage.get(name) for name in storage.names("")} == {
+        "advance": b"",
+        "planned": b"",
+    }
+    assert not queue(tmp_path).urgent.is_set()
 
 
 def test_limits_wait_for_the_next_batch_with_rows(tmp_path: Path) -> None:
@@ -100,3 +105,29 @@ def test_an_advance_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     storage = FaultyStorage(LocalStorage(tmp_path), Faults(full=["advance"]))
     with pytest.raises(CheckpointError, match="cannot be written to: No space left on device"):
         ControlQueue(storage).advance(5)
+
+
+def test_controls_that_cannot_be_planned_still_wait(tmp_path: Path) -> None:
+    faults = Faults(full=["planned"])
+    controls = ControlQueue(FaultyStorage(LocalStorage(tmp_path), faults))
+    controls.send_moment(5)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        controls.plan(0, has_rows=False)
+    assert controls.interrupted(0) is None
+    faults.full.clear()
+    controls.send_moment(6)
+    assert controls.plan(0, has_rows=False) == Controls(6)
+    assert controls.interrupted(0) is not None
+
+
+def test_an_advance_never_goes_back(tmp_path: Path) -> None:
+    controls = queue(tmp_path)
+    controls.advance(100)
+    controls.advance(50)
+    assert queue(tmp_path).plan(0, has_rows=False) == Controls(100)
+    LocalStorage(tmp_path).delete(["planned"])
+    ControlQueue(LocalStorage(tmp_path)).advance(70)  # before its engine has started
+    assert queue(tmp_path).plan(0, has_rows=False) == Controls(100)
+    controls.complete(controls.plan(0, has_rows=False))
+    controls.advance(120)
+    assert queue(tmp_path).plan(1, has_rows=False) == Controls(120)

@@ -347,7 +347,9 @@ def test_slow_storage_only_takes_longer(storage: LocalStorage) -> None:
     assert ManifestLog(storage).last() == 2
 
 
-def test_a_batch_lists_claims_twice_and_on_a_local_disk_in_no_time(storage: LocalStorage) -> None:
+def test_a_manifest_lists_claims_twice_and_on_a_local_disk_in_no_time(
+    storage: LocalStorage,
+) -> None:
     faults = Faults()
     driver = Driver(FaultyStorage(storage, faults), "it", LeaseTiming()).start()
     driver.commit()

@@ -65,6 +65,29 @@ def test_files_are_deleted_only_after_the_manifest_that_leaves_them_out(tmp_path
     assert files(storage) == ["1-0"]
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_manifest_that_cannot_be_written_leaves_the_state_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, complete: bool
+) -> None:
+    monkeypatch.setattr(manifests, "_CHANGES", 1 if complete else 32)
+    faults = Faults()
+    storage = FaultyStorage(LocalStorage(tmp_path), faults)
+    log = ManifestLog(storage)
+    log.commit([change(storage, 0, 0)])
+    faults.full.append("batches")
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        log.commit([change(storage, 0, 1, 0)])
+    with pytest.raises(AssertionError, match="a manifest of its own"):
+        log.replace({})
+    assert log.state == ManifestLog(storage).load()
+    faults.full.clear()
+    log.commit([change(storage, 0, 1, 0)])
+    log.commit([change(storage, 0, 2)])
+    state = ManifestLog(storage).load()
+    assert (state.batch, state) == (2, log.state)
+    assert files(storage) == ["1-0", "2-0"]
+
+
 def test_a_restart_reads_a_bounded_number_of_manifests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
