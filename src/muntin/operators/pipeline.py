@@ -91,10 +91,19 @@ class PipelineOperator:
         """The instant up to which all results are out; only where operators go by clocks."""
         return self._strategy.clock(self._root)
 
-    @property
-    def is_probing(self) -> bool:
-        """Whether it is to be run when time passes although nothing comes."""
-        return self._strategy.probes
+    def is_due(self, now: int, turn: int) -> bool:
+        """Return whether it is to be run at an instant although nothing comes.
+
+        A step that it shares may have been run in this turn, for another plan tree.
+        """
+        if not self._strategy.probes:
+            return False
+        steps = [place.step for place in self._places]
+        return (
+            self._strategy.is_due(now)
+            or any(intake.is_due(now) for step in steps for intake in step.intakes)
+            or any(step.turn == turn and len(step.found) for step in steps)
+        )
 
     @property
     def is_triggered(self) -> bool:
