@@ -15,7 +15,7 @@ from muntin.operators.registry import Build, make_operator
 from muntin.operators.signed import BEGINNING, NEVER, Changes
 from muntin.operators.steps import Step, Steps
 from muntin.plan.node import Node
-from muntin.plan.nodes import Scan
+from muntin.plan.nodes import Distinct, Scan, SetOperation
 from muntin.plan.query import Query
 
 
@@ -56,12 +56,18 @@ class PipelineOperator:
         self._tables = tables
         self._strategy = STRATEGIES[strategy](query.root.schema)
         self._places: list[_Place] = []
-        self._build(query.root, leaves, Build(evaluator, self._strategy.sends_ends))
+        build = Build(evaluator, self._strategy.sends_ends)
+        self._build(query.root, leaves, build, self._at_root(query.root, build))
 
-    def _build(self, node: Node, leaves: Iterator[Hashable], build: Build) -> int:
-        inputs = tuple(self._build(child, leaves, build) for child in node.inputs)
-        below = tuple(id(self._places[place].step) for place in inputs)
-        key = (None, next(leaves)) if node.is_leaf else (node.parameters, below)
+    def _at_root(self, root: Node, build: Build) -> Build:
+        """Return how the root is made: readers know no ends, so none are sent that need not be."""
+        signed = self._strategy.probes and isinstance(root, (Distinct, SetOperation))
+        return build._replace(windowed=False) if signed else build
+
+    def _build(self, node: Node, leaves: Iterator[Hashable], below: Build, build: Build) -> int:
+        inputs = tuple(self._build(child, leaves, below, below) for child in node.inputs)
+        steps = tuple(id(self._places[place].step) for place in inputs)
+        key = (None, next(leaves)) if node.is_leaf else (node.parameters, steps, build.windowed)
         self._places.append(
             _Place(
                 self._pool.get(key, lambda: self._make(node, make_operator(node, build))), inputs
