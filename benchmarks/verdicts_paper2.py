@@ -24,7 +24,7 @@ _OTHERS = (_PROBING, _NEGATIVE, _HYBRID)
 _CHEAP = (
     "There a negative tuple costs each operator as much as a row. Here it is one more row of a "
     "batch for a compiled look-up, while Time Probing "
-    "has every operator keep its rows until their ends."
+    "has every operator keep its rows sorted by their ends."
 )
 _TICK = (
     "Most of every delay is the wait for the next tick, 5 ms for an expiry, so the two differ by "
