@@ -44,10 +44,13 @@ def refused(spark: SparkSession, folders: Folders, columns: str, *pieces: str) -
 def test_results_triggered_only_by_input_are_refused(spark: SparkSession) -> None:
     engine = SparkEngine(spark, partitions=1)
     engine.execute("CREATE STREAM A (value BIGINT, timestamp TIMESTAMP) WITH (format = 'rate')")
-    with pytest.raises(SettingError, match="query q cannot be triggered by input alone on Spark"):
+    with pytest.raises(
+        SettingError, match="query q cannot be triggered by input alone on Spark"
+    ) as refused:
         engine.query(
             "SELECT COUNT(*) AS n FROM A WINDOW 2 SECONDS WITH (pipeline = 'input')", name="q"
         )
+    assert "pipeline = 'probing'" in str(refused.value)
     assert (
         engine.query(
             "SELECT COUNT(*) AS n FROM A WINDOW 2 SECONDS WITH (pipeline = 'probing')", name="q"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from muntin.engine.explain_overload import describe_overload
+from muntin.engine.explain_predicates import by_measured_cost
 from muntin.model.clock import SECOND, format_instant, format_interval
 from muntin.plan.description import Description, Fact
 from muntin.plan.expression import Expression
@@ -27,6 +28,7 @@ def describe_query(running: RunningQuery, why: str) -> Description:
         _with_rows(child, next(held)) if child.key == "sources[]" else child
         for child in node.children
     ]
+    children = by_measured_cost(children, running)
     names = list(running.shares_with())
     alone = f"this query alone: {why}" if why else "this query alone"
     shared = (
@@ -67,6 +69,9 @@ def describe_plan(plan: JoinPlan, shown: Query | None = None) -> Description:
     ]
     if len(plan.query.sources) > 1:
         children.append(_join(plan))
+    elif plan.reasons:
+        reason = "; ".join(plan.reasons)
+        children.append(Description("reason", reason, (Fact("reason", reason),)))
     children += [_source(plan, place) for place in range(len(plan.query.sources))]
     children += _residuals(plan)
     columns = [column.name for column in query.select]

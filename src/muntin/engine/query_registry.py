@@ -20,6 +20,7 @@ from muntin.model.arguments import check_name
 from muntin.plan.query import Query
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.query_group import Output
+from muntin.state.columns import empty_table
 
 if TYPE_CHECKING:
     from muntin.engine.inspector import Inspector
@@ -106,7 +107,7 @@ class QueryRegistry:
                 if entry.suspended is not None and not taken[0]:
                     raise entry.suspended.error
             if not taken[0]:
-                return entry.query.output_schema.empty_table()
+                return empty_table(entry.query.output_schema)
             return taken[0][0] if len(taken[0]) == 1 else pa.concat_tables(taken[0])
         except KeyboardInterrupt:
             if taken:

@@ -2,8 +2,9 @@
 
 :func:`join_arrivals` handles each row as it comes (EAGER, or NAIVE with the row at its place in the
 global order) under any expiry policy. :func:`join_interval` inserts all rows of an interval first
-and joins them afterwards (LAZY and GENERAL LAZY). :func:`join_snapshot` computes the answer
-of an instant. (EMIT CHANGES has its own loop in :mod:`muntin.kernels.changelog_join`.)
+and joins them afterwards (LAZY and GENERAL LAZY); :func:`join_intervals` does that for many
+intervals. :func:`join_snapshot` computes the answer of an instant. (EMIT CHANGES has its own loop
+in :mod:`muntin.kernels.changelog_join`.)
 
 All return ``(status, event, count, need, resume)``: the first ``count`` columns of ``out`` are
 results, and the caller resumes from ``event``. FULL: enough results are waiting. GROW: the store of
@@ -196,11 +197,12 @@ def join_arrivals(arena, program, events, naive, policy, expiry, span, output):
     return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
 
 
-@kernel(Arena, Program, EventArrays, Span, Integers, Output)
-def join_interval(arena, program, events, span, order, output):
-    """Insert the rows of the events, then join the new rows of each source; all stores have room.
+@inline
+def join_new(arena, program, events, span, order, output, count):
+    """Insert the rows of the events, then join the new rows of each source; return the count.
 
-    ``resume`` 1: the rows are in already; SILENT: only insert. ``order`` has a place per row.
+    All stores have room. ``resume`` 1: the rows are in already; SILENT: only insert. ``order`` has
+    a place per row. If the results do not fit, the counters are as after the insertion.
     """
     words, halves, stores = arena.words, arena.halves, arena.stores
     sources, offsets, counts = events.sources, events.offsets, events.counts
@@ -231,7 +233,6 @@ def join_interval(arena, program, events, span, order, output):
         order[cursor[s]] = e
         cursor[s] += 1
     copy_counters(counters, saved)
-    count = np.int64(0)
     for s in range(n):
         new = begins[s + 1] - begins[s]
         if new > 0 and resume != SILENT:
@@ -239,8 +240,70 @@ def join_interval(arena, program, events, span, order, output):
             count = sweep(arena, program, s, arrived, events, walk, output, count)
     if count > out.shape[1]:
         copy_counters(saved, counters)
-        return np.int64(OVERFLOW), np.int64(start), np.int64(0), count, np.int64(1)
-    return np.int64(DONE), np.int64(stop), count, np.int64(0), np.int64(0)
+    return count
+
+
+@kernel(Arena, Program, EventArrays, Span, Integers, Output)
+def join_interval(arena, program, events, span, order, output):
+    """Insert the rows of the events, then join the new rows of each source; all stores have room.
+
+    ``resume`` 1: the rows are in already; SILENT: only insert. ``order`` has a place per row.
+    """
+    count = join_new(arena, program, events, span, order, output, np.int64(0))
+    if count > output.out.shape[1]:
+        return np.int64(OVERFLOW), np.int64(span.start), np.int64(0), count, np.int64(1)
+    return np.int64(DONE), np.int64(span.stop), count, np.int64(0), np.int64(0)
+
+
+@inline
+def has_room(stores, events, start, stop, arriving):
+    """Return whether the rows of some events fit into their stores; ``arriving`` is scratch."""
+    for s in range(stores.shape[0]):
+        arriving[s] = stores[s, NEXT] - stores[s, TAIL]
+    for e in range(start, stop):
+        if events.offsets[e] >= 0:
+            arriving[events.sources[e]] += 1
+    fits_in = True
+    for s in range(stores.shape[0]):
+        fits_in = fits_in and arriving[s] <= stores[s, CAP]
+    return fits_in
+
+
+@kernel(Arena, Program, EventArrays, Integers, Integers, int, Integers, Span, Integers, Output)
+def join_intervals(arena, program, events, stops, instants, policy, expiry, span, order, output):
+    """Join interval after interval; see the module docstring for the result.
+
+    An interval ends before event ``stops[i]``, at an instant after which rows that have left may
+    expire; ``policy`` is OWN or, at instants of ``expiry`` only, LAZY. GROW and OVERFLOW concern
+    the interval that begins with the event.
+    """
+    words, stores = arena.words, arena.stores
+    counters, scratch = output.counters, output.scratch
+    n = stores.shape[0]
+    limits = scratch[2 * n : 3 * n]
+    start, _, resume, enough = span
+    count = np.int64(0)
+    for i in range(stops.shape[0]):
+        stop = stops[i]
+        if stop <= start:
+            continue
+        if count >= enough:
+            return np.int64(FULL), np.int64(start), count, np.int64(0), np.int64(0)
+        if resume != 1 and not has_room(stores, events, start, stop, limits):
+            return np.int64(GROW), np.int64(start), count, np.int64(0), np.int64(0)
+        before = count
+        count = join_new(arena, program, events, Span(start, stop, resume, 0), order, output, count)
+        if count > output.out.shape[1]:
+            return np.int64(OVERFLOW), np.int64(start), before, count - before, np.int64(1)
+        if policy != LAZY or instants[i] >= expiry[0]:
+            if policy == LAZY:
+                expiry[0] = instants[i] - instants[i] % expiry[1] + expiry[1]
+            set_limits(stores, events.times[stop - 1], events.counts, stop - 1, limits)
+            for s in range(n):
+                expire_tail(words, stores, s, limits[s], counters)
+        start = stop
+        resume = np.int64(0)
+    return np.int64(DONE), np.int64(span.stop), count, np.int64(0), np.int64(0)
 
 
 @kernel(Arena, Integers, int, Integers)

@@ -8,7 +8,9 @@ the windows and has about as many slots as there are matches.
 
 from __future__ import annotations
 
-from muntin.kernels.jit import kernel
+import numpy as np
+
+from muntin.kernels.jit import inline, kernel
 
 END = 0
 NEXT = 1
@@ -24,6 +26,26 @@ META = 4
 
 NONE = -1
 NEVER = 2**63 - 1
+
+
+@inline
+def next_end(entries, heads, meta, first):
+    """Return the least end from a slot on, or one before it if that is a turn away."""
+    if meta[COUNT] == 0:
+        return np.int64(NEVER)
+    shift = meta[SHIFT]
+    slots = heads.shape[0]
+    for number in range(first, first + slots):
+        least = np.int64(NEVER)
+        entry = heads[number & (slots - 1)]
+        while entry != NONE:
+            end = entries[entry, END]
+            if end >> shift == number:
+                least = min(least, end)
+            entry = entries[entry, NEXT]
+        if least < NEVER:
+            return least
+    return np.int64((first + slots) << shift)
 
 
 @kernel(
@@ -92,7 +114,7 @@ def pop_endings(entries, heads, tails, meta, until, ends, positions, count):
             meta[FREE] = entry
             meta[COUNT] -= 1
             entry = after
-    meta[FROM] = until + 1 if meta[COUNT] > 0 else NEVER
+    meta[FROM] = next_end(entries, heads, meta, last)
     return count
 
 

@@ -1,61 +1,26 @@
 """W-Expire ([HammadTR, section 3.2]): rows with ends in, signed rows out.
 
-A row is kept until its end and then goes as a negative row, at its end. State: the rows in runs
-sorted by their ends. Each batch makes a run; several runs of about the same size are merged, so
-there are few runs and a row is copied O(log n) times. What is due is the head of every run.
+A row is kept until its end and then goes as a negative row, at its end. State: the rows in a log,
+in the order they came, and a timing wheel of their positions by their ends
+(:mod:`muntin.state.expiring_matches`). A row comes and goes in O(1). Rows do not end in the order
+they come, so once most rows of the log have gone the others are copied into a new one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from muntin.model.arrays import Integers
-from muntin.operators.instants import order_of
+from muntin.model.arrays import Integers, Mask
 from muntin.operators.signed import NEVER, Changes, merged
-from muntin.state.columns import take_rows
+from muntin.state.batch import batch_of
+from muntin.state.expiring_matches import Endings
+from muntin.state.stream_log import StreamLog
 
-_TOGETHER = 8
-"""Runs of about the same size that are merged into one."""
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Rows sorted by their ends, with the signs they go with; at one end, +1 stands before -1."""
-
-    rows: pa.Table
-    ends: Integers
-    signs: npt.NDArray[np.int8]
-
-    @classmethod
-    def sorted(cls, rows: pa.Table, ends: Integers, signs: npt.NDArray[np.int8]) -> _Run:
-        order = order_of(ends) if (signs < 0).all() else np.lexsort((-signs, ends))
-        if order is None:
-            return cls(rows, ends, signs)
-        return cls(take_rows(rows, order), ends[order], signs[order])
-
-    @classmethod
-    def of(cls, runs: list[_Run]) -> _Run:
-        """Return several runs as one."""
-        if len(runs) == 1:
-            return runs[0]
-        rows = pa.concat_tables([run.rows for run in runs])
-        return cls.sorted(
-            rows,
-            np.concatenate([run.ends for run in runs]),
-            np.concatenate([run.signs for run in runs]),
-        )
-
-    def cut(self, place: int) -> tuple[_Run, _Run]:
-        """Return the rows before a place, and the rest."""
-        head = _Run(self.rows.slice(0, place), self.ends[:place], self.signs[:place])
-        return head, _Run(self.rows.slice(place), self.ends[place:], self.signs[place:])
-
-    def level(self) -> int:
-        return len(self.ends).bit_length() // (_TOGETHER.bit_length() - 1)
+_LOOSE = 3
+"""Rows in the log for each row that is kept, above which the log is copied."""
+_FEW = 1 << 10
+"""Rows that may always be in the log."""
 
 
 class Expire:
@@ -63,8 +28,20 @@ class Expire:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._runs: list[_Run] = []
-        self._next = NEVER
+        self._nothing = Changes.none(schema)
+        self._columns = [str(place) for place in range(len(schema))]
+        self._stored = pa.schema(list(zip(self._columns, schema.types, strict=True)))
+        self._log = StreamLog(self._stored)
+        self._horizon = 1
+        self._endings = Endings(1, self._horizon)
+        self._first = 0
+        """The position before which all rows have gone."""
+        self._latest = -NEVER
+
+    @property
+    def next(self) -> int:
+        """An instant before which no row ends."""
+        return self._endings.next
 
     def run(self, rows: Changes, until: int) -> Changes:
         """Return rows as they come and those that end up to an instant; at one time -1 first."""
@@ -81,44 +58,62 @@ class Expire:
         if not len(rows):
             return
         assert rows.ends is not None, "they have ends"
-        self._runs.append(
-            _Run.sorted(
-                rows.columns.rename_columns(self._schema.names),
-                rows.ends,
-                (-rows.signs).astype(np.int8),
-            )
-        )
-        self._next = min(self._next, int(self._runs[-1].ends[0]))
-        self._merge()
+        if (longest := int((rows.ends - rows.times).max())) > 2 * self._horizon:
+            self._rebuild(longest)
+        self._keep(rows.columns, rows.ends, rows.signs < 0)
 
-    def _merge(self) -> None:
-        """Merge the last runs while there are many that are not larger than the last."""
-        while True:
-            level = self._runs[-1].level()
-            alike = 0
-            while alike < len(self._runs) and self._runs[-1 - alike].level() <= level:
-                alike += 1
-            if alike < _TOGETHER:
-                return
-            self._runs[-alike:] = [_Run.of(self._runs[-alike:])]
+    def _keep(self, rows: pa.Table, ends: Integers, coming: Mask) -> None:
+        """Store rows; ``coming`` ones come at their ends: they were retracted before."""
+        start, count = self._log.next, len(ends)
+        # The log needs no times: rows are found by their positions.
+        self._log.append(
+            batch_of(rows.rename_columns(self._columns), np.zeros(count, np.int64), 0.0)
+        )
+        self._endings.put(ends, (2 * np.arange(start, start + count) + coming)[np.newaxis])
+        self._latest = max(self._latest, int(ends.max()))
 
     def due(self, until: int) -> Changes:
-        """Remove and return the rows that end up to an instant."""
-        if self._next > until:
-            return Changes.none(self._schema)
-        heads, rest = [], []
-        for run in self._runs:
-            head, tail = run.cut(int(np.searchsorted(run.ends, until, side="right")))
-            heads += [head] if len(head.ends) else []
-            rest += [tail] if len(tail.ends) else []
-        self._runs = rest
-        self._next = min((int(run.ends[0]) for run in rest), default=NEVER)
-        gone = _Run.of(heads)
-        return Changes(gone.rows, gone.ends, gone.signs.astype(np.int64))
+        """Remove and return the rows that end up to an instant; at one end +1 before -1."""
+        if self.next > until:
+            return self._nothing
+        ends, positions, coming = self._pop(until)
+        order = np.lexsort((~coming, ends))
+        ends, positions, coming = ends[order], positions[order], coming[order]
+        gone = Changes(self._rows(positions), ends, np.where(coming, 1, -1))
+        self._release(positions)
+        return gone
+
+    def _pop(self, until: int) -> tuple[Integers, Integers, Mask]:
+        ends, marked = self._endings.pop(until)
+        return ends.copy(), marked[0] >> 1, (marked[0] & 1).astype(bool)
+
+    def _rows(self, positions: Integers) -> pa.Table:
+        return pa.table(self._log.gather(positions, self._columns), schema=self._schema)
+
+    def _release(self, gone: Integers) -> None:
+        """Release the rows of the log up to which all have gone, or copy the others."""
+        if not len(self):
+            self._first = self._log.next
+        elif len(gone) and gone.min() == self._first and gone.max() < self._first + len(gone):
+            self._first += len(gone)
+        self._log.trim(self._first)
+        if self._log.next - self._first > _LOOSE * len(self) + _FEW:
+            self._rebuild(self._horizon)
+
+    def _rebuild(self, horizon: int) -> None:
+        """Copy what is kept into a new log, and into a wheel for rows that stay that long."""
+        ends, positions, coming = self._pop(self._latest)
+        order = np.argsort(positions)
+        rows = self._rows(positions[order])
+        self._log, self._first = StreamLog(self._stored), 0
+        self._horizon = horizon
+        self._endings = Endings(1, horizon)
+        if len(order):
+            self._keep(rows, ends[order], coming[order])
 
     def __len__(self) -> int:
-        return sum(len(run.ends) for run in self._runs)
+        return len(self._endings)
 
     def nbytes(self) -> int:
         """Return the bytes of the rows that are kept."""
-        return sum(run.rows.nbytes + run.ends.nbytes + run.signs.nbytes for run in self._runs)
+        return self._log.nbytes() + self._endings.nbytes()

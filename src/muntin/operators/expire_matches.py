@@ -30,6 +30,10 @@ class ExpireMatches:
         self._positions.append(np.array(positions))
         self._endings.put(ends, positions)
 
+    def is_due(self, until: int) -> bool:
+        """Return whether matches have come since the last call or end up to an instant."""
+        return bool(self._times) or self._endings.next <= until
+
     def run(self, until: int) -> Matches:
         """Return the matches since the last call and those that end up to an instant; -1 first."""
         ends, gone = self._endings.pop(until)

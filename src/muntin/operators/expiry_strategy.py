@@ -57,6 +57,10 @@ class SignedRows:
         """Return the instant up to which all results are out, where operators go by clocks."""
         return root.clock
 
+    def is_due(self, now: int) -> bool:
+        """Return whether results end up to an instant."""
+        return self._shown.is_due(now)
+
     def nbytes(self) -> int:
         """Return the bytes of results that are kept until they end."""
         return self._shown.expire.nbytes() if self._shown.expire else 0

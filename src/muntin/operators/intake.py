@@ -21,7 +21,7 @@ class Intake:
 
     def __init__(self, schema: pa.Schema, *, expires: bool) -> None:
         self._schema = schema
-        self._waiting = Changes.none(schema)
+        self._nothing = self._waiting = Changes.none(schema)
         self.expire = Expire(schema) if expires else None
         self.newest = BEFORE_ALL
         """The time of the last row that has come."""
@@ -32,11 +32,20 @@ class Intake:
             self.newest = int(changes.times[-1])
             self._waiting = merged([self._waiting, changes], self._schema)
 
+    def is_due(self, clock: int) -> bool:
+        """Return whether a row that came before arrives or ends up to an instant."""
+        waits = len(self._waiting) > 0 and self._waiting.times[0] <= clock
+        return waits or (self.expire is not None and self.expire.next <= clock)
+
     def take(self, clock: int) -> Changes:
         """Return the rows that arrived and those that end up to an instant; ends are kept."""
-        ready, self._waiting = self._waiting.until(clock)
+        ready, self._waiting = self._waiting, self._nothing
+        if len(ready) and ready.times[-1] > clock:
+            ready, self._waiting = ready.until(clock)
         if self.expire is None:
             return ready
         self.expire.take(ready)
+        if self.expire.next > clock:
+            return ready
         due = self.expire.due(clock)
         return merged([replace(due, ends=due.times), ready], self._schema) if len(due) else ready

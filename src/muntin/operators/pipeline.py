@@ -15,7 +15,7 @@ from muntin.operators.registry import Build, make_operator
 from muntin.operators.signed import BEGINNING, NEVER, Changes
 from muntin.operators.steps import Step, Steps
 from muntin.plan.node import Node
-from muntin.plan.nodes import Scan
+from muntin.plan.nodes import Distinct, Scan, SetOperation
 from muntin.plan.query import Query
 
 
@@ -56,12 +56,18 @@ class PipelineOperator:
         self._tables = tables
         self._strategy = STRATEGIES[strategy](query.root.schema)
         self._places: list[_Place] = []
-        self._build(query.root, leaves, Build(evaluator, self._strategy.sends_ends))
+        build = Build(evaluator, self._strategy.sends_ends)
+        self._build(query.root, leaves, build, self._at_root(query.root, build))
 
-    def _build(self, node: Node, leaves: Iterator[Hashable], build: Build) -> int:
-        inputs = tuple(self._build(child, leaves, build) for child in node.inputs)
-        below = tuple(id(self._places[place].step) for place in inputs)
-        key = (None, next(leaves)) if node.is_leaf else (node.parameters, below)
+    def _at_root(self, root: Node, build: Build) -> Build:
+        """Return how the root is made: readers know no ends, so none are sent that need not be."""
+        signed = self._strategy.probes and isinstance(root, (Distinct, SetOperation))
+        return build._replace(windowed=False) if signed else build
+
+    def _build(self, node: Node, leaves: Iterator[Hashable], below: Build, build: Build) -> int:
+        inputs = tuple(self._build(child, leaves, below, below) for child in node.inputs)
+        steps = tuple(id(self._places[place].step) for place in inputs)
+        key = (None, next(leaves)) if node.is_leaf else (node.parameters, steps, build.windowed)
         self._places.append(
             _Place(
                 self._pool.get(key, lambda: self._make(node, make_operator(node, build))), inputs
@@ -91,10 +97,19 @@ class PipelineOperator:
         """The instant up to which all results are out; only where operators go by clocks."""
         return self._strategy.clock(self._root)
 
-    @property
-    def is_probing(self) -> bool:
-        """Whether it is to be run when time passes although nothing comes."""
-        return self._strategy.probes
+    def is_due(self, now: int, turn: int) -> bool:
+        """Return whether it is to be run at an instant although nothing comes.
+
+        A step that it shares may have been run in this turn, for another plan tree.
+        """
+        if not self._strategy.probes:
+            return False
+        steps = [place.step for place in self._places]
+        return (
+            self._strategy.is_due(now)
+            or any(intake.is_due(now) for step in steps for intake in step.intakes)
+            or any(step.turn == turn and len(step.found) for step in steps)
+        )
 
     @property
     def is_triggered(self) -> bool:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from muntin.model.arrays import Integers, Mask
 from muntin.operators.instants import order_of
-from muntin.state.columns import take_rows
+from muntin.state.columns import empty_table, take_rows
 
 BEGINNING = -62_135_596_800_000_000
 """The instant of changes before the first row: 0001-01-01, the first day of calendars."""
@@ -74,7 +74,7 @@ class Changes:
     @classmethod
     def none(cls, schema: pa.Schema) -> Changes:
         """Return no changes."""
-        return cls(schema.empty_table(), np.empty(0, np.int64), np.empty(0, np.int64))
+        return cls(empty_table(schema), np.empty(0, np.int64), np.empty(0, np.int64))
 
     @classmethod
     def coming(cls, rows: pa.Table, at: int) -> Changes:

@@ -62,7 +62,8 @@ def choose(
     indexed = _indexed(graph, limits, costs)
     cost = _priced(indexed, limits, costs)
     without = join_cost(graph.having([1] * graph.count), cost.orders, costs)
-    reasons = [_index_reason(graph, indexed, limits, (cost, without), aliases)]
+    every = join_cost(graph, cost.orders, costs)
+    reasons = [_index_reason(graph, indexed, limits, (cost, without, every), aliases)]
     tree = _cheaper_tree(indexed, limits, cost, costs)
     if tree is not None:
         reasons.append(_tree_reason(tree, cost, chosen=True))
@@ -128,11 +129,11 @@ def _index_reason(
     before: JoinGraph,
     after: JoinGraph,
     limits: ChoiceLimits,
-    priced: tuple[JoinCost, JoinCost],
+    priced: tuple[JoinCost, JoinCost, JoinCost],
     aliases: Sequence[str],
 ) -> str:
-    """Return the predictions with the indexes and without any, and which indexes there are."""
-    chosen, none = (cost.time * _NANO for cost in priced)
+    """Return the predictions for the indexes chosen, for none and for all, and which there are."""
+    chosen, none, every = (cost.time * _NANO for cost in priced)
     text = (
         f"indexes as chosen: {chosen:.3g} seconds of work per second predicted; "
         f"no index: {none:.3g}"
@@ -141,7 +142,7 @@ def _index_reason(
         aliases[s] for s in range(after.count) if after.buckets[s] == 1 and before.buckets[s] != 1
     ]
     if scanned and limits.memory is None:
-        text += f"; {', '.join(scanned)} cheaper to scan"
+        text += f"; all indexes: {every:.3g}; {', '.join(scanned)} cheaper to scan"
     if limits.memory is not None:
         given = ", ".join(f"{aliases[s]} {after.buckets[s] or 'all'}" for s in range(after.count))
         text += f"; buckets within {limits.memory:,} bytes: {given}"

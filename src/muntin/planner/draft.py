@@ -44,10 +44,13 @@ class JoinDraft:
     retracting: bool = False
     strategy: str = ""
     algorithm: Algorithm = Algorithm.EAGER
+    algorithm_reason: str = ""
     graph: JoinGraph | None = None
     expiry: Expiry = Expiry.OWN
     expiry_interval: int | None = None
     expiry_reason: str = ""
+    without_effect: str = ""
+    """What was set for the expiry of rows and does not apply, in words."""
     indexed: frozenset[int] = frozenset()
     limits: ChoiceLimits = field(default_factory=ChoiceLimits)
     limiting: Limiting | None = None

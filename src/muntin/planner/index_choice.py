@@ -21,12 +21,19 @@ _LOOK_AGAIN = 8
 """Rounds after which orders are chosen again: the best ones rarely change as buckets grow."""
 _SMALL = 8.0
 """Windows of more rows are never cheaper to scan than to look up."""
+_PAIR = 2
 _CLEARLY = 0.8
 """An index is left out only if that is predicted to cost at most this share."""
 
 
 def without_needless(graph: JoinGraph, costs: UnitCosts) -> JoinGraph:
-    """Return the graph without indexes of windows that are cheaper to scan."""
+    """Return the graph without indexes of windows that are cheaper to scan.
+
+    Two windows with one equality keep theirs: they have a kernel of their own, and their
+    measurements give no reason to scan, not even at one row per window.
+    """
+    if graph.count == _PAIR and len(graph.classes) == 1 and not graph.comparisons:
+        return graph
     small = [
         source
         for source in range(graph.count)

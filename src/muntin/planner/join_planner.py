@@ -32,8 +32,8 @@ from muntin.planner.unit_costs import UnitCosts
 JOIN_RULES: tuple[JoinRule, ...] = (
     place_predicates,
     choose_retraction,
-    choose_algorithm,
     estimate_join,
+    choose_algorithm,
     choose_expiry,
     limit_choices,
     limit_probes,
@@ -66,7 +66,8 @@ def _finished(draft: JoinDraft) -> JoinPlan:
         for place, indexes in enumerate(draft.indexes)
     )
     choice = draft.choice
-    reasons = (*choice.reasons, draft.expiry_reason) if choice else ()
+    said = (*choice.reasons, draft.expiry_reason) if choice else ()
+    reasons = tuple(filter(None, (draft.algorithm_reason, *said, draft.without_effect)))
     return JoinPlan(
         query=draft.query,
         sources=sources,

@@ -53,6 +53,7 @@ class HybridExpiry:
     def __init__(self, query: Query) -> None:
         horizon = max(window_size(source.window) for source in query.sources)
         self._every = query.every
+        self._nothing = Changes.none(pa.schema(list(query.output_schema)[2:]))
         self._kept = ExpireMatches(len(query.sources), horizon)
 
     def take(self, matches: Matches, ends: Integers, select: Select) -> None:  # noqa: ARG002
@@ -66,6 +67,8 @@ class HybridExpiry:
 
     def changes(self, now: int, select: Select) -> Changes:
         """Return the signed rows since the last call, up to ``now``."""
+        if not self._kept.is_due(now):
+            return self._nothing
         return signed_rows(self._kept.run(now), select)
 
     rows = changes
@@ -84,6 +87,7 @@ class ProbedExpiry:
     def __init__(self, query: Query) -> None:
         self._every = query.every
         self._schema = pa.schema(list(query.output_schema)[2:])
+        self._nothing = Changes.none(self._schema)
         self._kept = Expire(self._schema)
         self._came: list[Changes] = []
 
@@ -98,12 +102,13 @@ class ProbedExpiry:
     def changes(self, now: int, select: Select) -> Changes:
         """Return the signed rows since the last call, up to ``now``."""
         came = self.rows(now, select)
-        return self._kept.run(came, self._until(came, now))
+        until = self._until(came, now)
+        return self._kept.run(came, until) if len(came) or self._kept.next <= until else came
 
     def rows(self, now: int, select: Select) -> Changes:  # noqa: ARG002
         """Return the rows since the last call with their ends, which operators expire."""
         came, self._came = self._came, []
-        return merged(came, self._schema)
+        return merged(came, self._schema) if came else self._nothing
 
     def _until(self, came: Changes, now: int) -> int:  # noqa: ARG002
         return now

@@ -28,7 +28,8 @@ class RunningLeaf(RunningQuery):
         self._waiting: list[Changes] = []
         self._arrivals: list[Arrivals] = []
         self._turn = -1
-        self._taken: tuple[Changes, list[Arrivals]] = Changes.none(self._columns), []
+        self._nothing = Changes.none(self._columns)
+        self._taken: tuple[Changes, list[Arrivals]] = self._nothing, []
 
     @property
     def owner(self) -> str:
@@ -75,7 +76,8 @@ class RunningLeaf(RunningQuery):
     def changes(self) -> pa.Table | None:
         """Return nothing: the pipeline takes changes by :meth:`take`."""
         if self.expiry is not None:
-            self._waiting.append(self.expiry.rows(self.join.now, self._maker.select))
+            found = self.expiry.rows(self.join.now, self._maker.select)
+            self._waiting += [found] if len(found) else []
         return None
 
     def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
@@ -87,6 +89,8 @@ class RunningLeaf(RunningQuery):
         return self._taken
 
     def _changes_since(self) -> Changes:
+        if not self._waiting:
+            return self._nothing
         found = merged(self._waiting, self._columns)
         if len(found) and (found.times[1:] < found.times[:-1]).any():
             order = np.argsort(found.times, kind="stable")

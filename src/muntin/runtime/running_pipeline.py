@@ -79,9 +79,9 @@ class RunningPipeline:
         came = any(len(part) for part in changes)
         if came and self._output.begun is None:
             self._output.begin(min(int(part.times[0]) for part in changes if len(part)))
-        if came or self._operator.is_probing:
-            every = self.query.every
-            now = closed if every is None else closed // every * every
+        every = self.query.every
+        now = closed if every is None else closed // every * every
+        if came or self._operator.is_due(now, turn):
             found = self._operator.run(changes, now, turn)
             first = self._output.first_closed(self.seen, self._reached(closed))
             yield from self._counted(

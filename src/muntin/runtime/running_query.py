@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
+from muntin.expressions.predicate_order import MeasuredPredicate, PredicateOrder
 from muntin.model.window import window_size
 from muntin.operators.consolidate import consolidate
 from muntin.operators.join import Matches
@@ -60,7 +61,7 @@ class ResultMaker:
         self._columns = pa.schema(list(self._schema)[2:])
         self._select = select
         self._selected = _by_source(select)
-        self._residuals = residuals
+        self.residuals = PredicateOrder(residuals, evaluator)
         self._tested = _by_source(residuals)
         self._rows = rows
         self._evaluator = evaluator
@@ -89,9 +90,9 @@ class ResultMaker:
 
     def passing(self, matches: Matches) -> Matches:
         """Return the matches that satisfy the residual predicates."""
-        if not self._residuals:
+        if not self.residuals.predicates:
             return matches
-        keep = self._evaluator.holds(self._residuals, self._gather(self._tested, matches))
+        keep = self.residuals.holds(self._gather(self._tested, matches))
         return matches if keep.all() else matches.where(keep)
 
     def _values(self, matches: Matches) -> list[pa.ChunkedArray]:
@@ -289,6 +290,10 @@ class RunningQuery:
             "most_held": work_queue["most_results_held"],
             "output": sum(map(len, self._changes)),
         }
+
+    def measured_residuals(self) -> list[MeasuredPredicate]:
+        """Return its residual predicates in the order in which they are tested, if measured."""
+        return self._maker.residuals.measured
 
     def measured(self) -> Measured | None:
         """Return the work of its join under the present plan; None while no time has passed."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.model.arrays import Integers, Reals
+from muntin.state.columns import empty_table
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def join_batches(batches: Sequence[Batch], schema: pa.Schema) -> Batch:
     if len(batches) == 1:
         return batches[0]
     if not batches:
-        return Batch(schema.empty_table(), np.empty(0, np.int64), np.empty(0, np.float64))
+        return Batch(empty_table(schema), np.empty(0, np.int64), np.empty(0, np.float64))
     return Batch(
         pa.concat_tables([batch.rows for batch in batches]),
         np.concatenate([batch.times for batch in batches]),

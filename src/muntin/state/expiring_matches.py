@@ -49,6 +49,11 @@ class Endings:
     def __len__(self) -> int:
         return int(self._meta[COUNT])
 
+    @property
+    def next(self) -> int:
+        """An instant before which nothing ends, mostly the next one at which something does."""
+        return int(self._meta[FROM])
+
     def put(self, ends: Integers, positions: Integers) -> None:
         """Remember matches, given by their ends and a row of positions for each source."""
         wanted = len(self) + len(ends)

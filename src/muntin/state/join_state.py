@@ -192,9 +192,13 @@ class JoinState:
         self._resize(wanted, limit)
 
     def reserve(self, s: int, rows: int, limit: int) -> None:
-        """Make sure that ``rows`` more rows fit into a store; ``limit`` as in :meth:`grow`."""
+        """Make sure that ``rows`` more rows fit into a store; ``limit`` as in :meth:`grow`.
+
+        A store that has rows doubles, as it may fill on.
+        """
         if self.rows(s) + rows > self.stores[s, layout.CAP]:
-            self._resize({s: int((self._needed(s, limit) + rows) * _SLACK) + _LEAST}, limit)
+            held = self._needed(s, limit)
+            self._resize({s: max(int((held + rows) * _SLACK) + _LEAST, 2 * held)}, limit)
 
     def reserve_all(self, arriving: Sequence[int], limit: int) -> None:
         """Make room for ``arriving`` more rows in each store, all in one move.

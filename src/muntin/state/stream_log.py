@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.state.batch import Batch, join_batches
-from muntin.state.columns import gather_numbers, take
+from muntin.state.columns import empty_table, gather_numbers, take
 
 Positions = npt.NDArray[np.int64]
 
@@ -162,7 +162,7 @@ class StreamLog:
         """Return the values of some columns at held positions, in the order asked for."""
         if not self._segments:
             assert not len(positions), "only held positions can be gathered"
-            empty = self.schema.empty_table()
+            empty = empty_table(self.schema)
             return [empty.column(name) for name in columns]
         ranks = self._ranks(positions)
         whole = pa.concat_tables([segment.batch.rows for segment in self._segments])

@@ -61,9 +61,11 @@ def test_all_queries_are_explained_and_having_none_is_reported() -> None:
     assert "join: nested loops, algorithm naive, expiry lazy" in one
     assert "a new row looks into (A new) > B (scan)" in one
     why = "negative tuple: a window in rows does not determine in advance when a row leaves it"
+    turn = "this join retracts every row in its turn, so its windows hold no expired rows"
     assert two.splitlines() == [
         f"query two: emits changes at every change, {why}",
         f"├─ sharing group: this query alone: its join retracts what leaves ({why})",
+        f"├─ the setting expiry = 'lazy' has no effect: {turn}",
         "├─ source C c [PARTITION BY k ROWS 2]: holds 0 rows",
         "└─ select k",
     ]
@@ -235,3 +237,16 @@ def test_reasons_are_shown() -> None:
     assert to_dict(describe_plan(plan))["join"]["reasons"] == [  # type: ignore[index]
         {"reason": "hash: 1 predicted, nested loops 9"}
     ]
+
+
+@pytest.mark.parametrize("policy", ["own", "lazy", "probe", "probe_insert", "probe_all", "all"])
+def test_an_expiry_policy_that_does_not_apply_is_named(policy: str) -> None:
+    e = engine(expiry=policy)
+    without = f"the setting expiry = '{policy}' has no effect: this join retracts every row"
+    join = "FROM A, B WHERE A.k = B.k WINDOW 9 SECONDS EMIT CHANGES WITH (pipeline = '{}')"
+    e.query(f"SELECT A.k {join.format('negative')}", name="retracting")
+    e.query(f"SELECT A.k {join.format('hybrid')}", name="inserting")
+    e.query("SELECT k, COUNT(*) AS n FROM A GROUP BY k WINDOW 9 SECONDS", name="grouping")
+    assert without in e.explain("retracting")
+    assert without in e.explain("grouping")
+    assert "has no effect" not in e.explain("inserting")

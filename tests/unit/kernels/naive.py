@@ -332,11 +332,13 @@ class Rig:
         )
 
     def drive(
-        self, call: Callable[[int, int, int], tuple[int, int, int, int, int]]
+        self,
+        call: Callable[[int, int, int], tuple[int, int, int, int, int]],
+        grow: Callable[[int], None] | None = None,
     ) -> Iterator[list[int]]:
         """Call a kernel with (event, resume, enough) until it is done, and meet its requests.
 
-        Yield columns of results.
+        Yield columns of results. ``grow`` makes room where one row's is not enough.
         """
         event, resume = 0, 0
         while True:
@@ -345,7 +347,9 @@ class Rig:
             self.seen.add(int(status))
             if status == layout.DONE:
                 return
-            if status == layout.GROW:
+            if status == layout.GROW and grow is not None:
+                grow(event)
+            elif status == layout.GROW:
                 self.state.grow(
                     int(self.sources[event]),
                     int(

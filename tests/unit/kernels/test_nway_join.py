@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from muntin.kernels import layout
 from muntin.kernels.arrays import Output, Span
-from muntin.kernels.nway_join import expire_all, join_arrivals, join_interval, join_snapshot
+from muntin.kernels.nway_join import (
+    expire_all,
+    join_arrivals,
+    join_interval,
+    join_intervals,
+    join_snapshot,
+)
 from muntin.state import join_state
 from tests.unit.kernels.naive import Result, Rig, Row, Scene, Window, scenes
 
@@ -132,6 +138,44 @@ def test_intervals_find_the_same_for_any_cut(
     assert sorted(tuple(column[1:]) for column in results) == sorted(scene.inserts())
     now = max((row.time for row in scene.arriving), default=0)
     assert rig.held(now) == scene.held(now)
+
+
+@given(scenes(), st.sampled_from([layout.OWN, layout.LAZY]), BUCKETS, ROOMS, st.data())
+def test_many_intervals_in_one_call_find_the_same_for_any_cut(
+    scene: Scene, policy: int, buckets: int | None, room: int, data: st.DataObject
+) -> None:
+    with patch.object(join_state, "_LEAST", 2):
+        rig = Rig(scene, buckets=buckets, room=room)
+        program = rig.program(data.draw(st.permutations(range(rig.n))))
+        events = len(rig.times)
+        inner = data.draw(st.lists(st.integers(1, events), max_size=4)) if events else []
+        stops = np.array(sorted({*inner, events} - {0}), np.int64)
+        timer, order = np.array([0, 2], np.int64), np.empty(events, np.int64)
+
+        def grow(event: int) -> None:
+            stop = int(stops[np.searchsorted(stops, event, side="right")])
+            for s in range(rig.n):
+                arriving = rig.sources[event:stop][rig.offsets[event:stop] >= 0]
+                rig.state.reserve(s, int(np.sum(arriving == s)), layout.EVER)
+
+        results = list(
+            rig.drive(
+                lambda event, resume, enough: join_intervals(
+                    rig.state.arena, program, rig.events, stops, rig.times[stops - 1], policy,
+                    timer, Span(event, events, resume, enough), order, rig.output,
+                ),
+                grow,
+            )
+        )  # fmt: skip
+    assert sorted(tuple(column[1:]) for column in results) == sorted(scene.inserts())
+    now = max((row.time for row in scene.arriving), default=0)
+    assert rig.held(now) == scene.held(now)
+    if policy == layout.OWN:
+        assert all(
+            rig.state.rows(s) == len(held)
+            for s, held in enumerate(scene.held(now))
+            if scene.windows[s].kind in {layout.TIME, layout.COUNT}
+        )
 
 
 @given(scenes(), BUCKETS, ROOMS, st.integers(0, 6))

@@ -58,13 +58,33 @@ def test_due_rows_are_retracted_at_their_end_and_the_others_stay(
         assert len(expire) == len(kept)
 
 
-def test_many_batches_are_kept_in_few_runs() -> None:
+def test_many_batches_are_kept_in_few_segments() -> None:
     expire = Expire(SCHEMA)
     for now in range(5_000):
         expire.take(rows([(now, now + 1_000_000, 1)]))
     assert len(expire) == 5_000
-    assert len(expire._runs) < 50
-    assert expire.nbytes() < 5_000 * 40
+    assert len(list(expire._log.batches())) < 50
+    assert expire.nbytes() < 5_000 * 80
+
+
+def test_rows_that_stay_do_not_keep_those_that_have_gone() -> None:
+    expire = Expire(SCHEMA)
+    for now in range(0, 40_000, 100):
+        stays = [(now, now + 1_000_000, 1)]
+        expire.take(rows(stays + [(now, now + 10, 1)] * 100))
+        assert len(expire.due(now + 50)) == 100
+    assert len(expire) == 400
+    assert expire._log.held() < 4 * 400 + 1_200
+    assert expire.due(2_000_000).times.tolist() == list(range(1_000_000, 1_040_000, 100))
+
+
+@given(st.lists(st.integers(1, 2**40), min_size=1, max_size=30))
+def test_any_length_of_stay_is_possible(lengths: list[int]) -> None:
+    expire = Expire(SCHEMA)
+    for length in lengths:
+        expire.take(rows([(0, length, 1)]))
+    found = [expire.due(end).columns.column("x").to_pylist() for end in sorted(set(lengths))]
+    assert [value for part in found for value in part] == sorted(lengths)
 
 
 def test_rows_without_an_end_are_not_stored() -> None:

@@ -80,7 +80,7 @@ class JoinSettings:
         "algorithm",
         auto_or(Algorithm),
         "auto",
-        "the join algorithm, after [Golab03]; auto is eager, which is the fastest here",
+        "the join algorithm, after [Golab03]; auto is the one predicted to cost least, else eager",
     )
     method: JoinMethod | None = setting(
         "join",

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from muntin.expressions.codes import real_codes, whole_codes
 from muntin.expressions.evaluator import Evaluator
+from muntin.expressions.predicate_order import PredicateOrder
 from muntin.kernels import layout
 from muntin.kernels.arrays import EventArrays
 from muntin.kernels.total_order import Readers, StreamRows, merge_events
@@ -117,6 +118,7 @@ class CodeReader:
     ) -> None:
         self._plan = plan
         self._evaluator = evaluator
+        self._filters = PredicateOrder(plan.filters, evaluator)
         expressions = [*plan.filters, *(code.expression for code in plan.codes)]
         references = {
             reference for expression in expressions for reference in expression.references
@@ -136,7 +138,7 @@ class CodeReader:
         if not len(rows):
             return np.empty((0, len(self._plan.codes)), np.int64), None
         batch = self._flat(rows)
-        wanted = self._evaluator.holds(self._plan.filters, batch) if self._plan.filters else None
+        wanted = self._filters.holds(batch) if self._plan.filters else None
         codes = np.empty((len(rows), len(self._plan.codes)), np.int64)
         for number, code in enumerate(self._plan.codes):
             values, known = self._values(code, batch)

@@ -80,15 +80,15 @@ class JoinWindows:
 
     # -- room --------------------------------------------------------------------------------------
 
-    def reserve(self, events: Events, start: int, stop: int, limits: Integers) -> int:
-        """Make room for the rows of some events in all stores; return their number."""
-        sources = events.sources[start:stop]
+    def reserve(self, events: Events, start: int, stop: int) -> None:
+        """Make room for the rows of some events in all stores, after those before them."""
         arrived = np.bincount(
-            sources[events.offsets[start:stop] >= 0], minlength=len(self.state.specs)
+            events.sources[start:stop][events.offsets[start:stop] >= 0],
+            minlength=len(self.state.specs),
         )
+        limits = self.limits_before(events, start - 1) if start else self.limits()
         for source, rows in enumerate(arrived.tolist()):
             self.state.reserve(source, rows, int(limits[source]))
-        return int(arrived.sum())
 
     def reserve_all(self, events: Events) -> int:
         """Make room for the rows of all events, whatever their age; return their number."""

@@ -26,7 +26,14 @@ _LAZY = {Algorithm.LAZY, Algorithm.GENERAL_LAZY}
 def choose_expiry(draft: JoinDraft) -> JoinDraft:
     """Choose the expiry policy and its interval."""
     expiry, interval, reason = _choose(draft)
-    return replace(draft, expiry=expiry, expiry_interval=interval, expiry_reason=reason)
+    given = draft.settings.expiry.policy
+    return replace(
+        draft,
+        expiry=expiry,
+        expiry_interval=interval,
+        expiry_reason=reason,
+        without_effect=_without_effect(given) if given and given is not expiry else "",
+    )
 
 
 def _choose(draft: JoinDraft) -> tuple[Expiry, int | None, str]:
@@ -47,6 +54,13 @@ def _choose(draft: JoinDraft) -> tuple[Expiry, int | None, str]:
         for source in draft.query.sources
     ]
     return cheapest_expiry(draft.graph, settings, lengths, draft.known.costs)
+
+
+def _without_effect(given: Expiry) -> str:
+    return (
+        f"the setting expiry = '{given}' has no effect: this join retracts every row in its turn, "
+        "so its windows hold no expired rows"
+    )
 
 
 def cheapest_expiry(

@@ -84,7 +84,8 @@ class SparkRegistry:
             raise SettingError(
                 f"query {query.name} cannot be triggered by input alone on Spark, where the "
                 "results of an instant come from all partitions at once",
-                hint="Use another value of the setting pipeline, or run the query in process",
+                hint="Use pipeline = 'probing', which gives the same changes on time, or run the "
+                "query in process",
             )
         settings, plan = _limited(given, query, plan)
         meaning = meaning_of(query, settings)
