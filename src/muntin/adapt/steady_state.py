@@ -1,26 +1,97 @@
-"""Allocation by path where the size of states follows their arrivals.
+"""Allocation where the size of states follows their arrivals.
 
 In [Mukherji11], states hold a fixed number of intermediate results, so productivity does not depend
 on probe budgets. Ours hold what is inside the windows: the productivity of a path that probes such
 a state depends on the budgets of the paths that feed it. Results then grow with products of
-budgets, and the most productive path alone may find nothing. A local search starts from several
-divisions, GrePP's among them, changes the rows of one leaf at a time and scales the others to the
-resources, as long as results increase. A round costs O(k) flows.
+budgets, and the most productive path alone may find nothing.
+
+:func:`best_budgets` maximizes the results of that steady state over the budgets of all half joins,
+by local search from several starts (:mod:`muntin.kernels.steady_state`). :func:`fill_and_probe`
+keeps to complete paths, as GrePP does: it changes the rows of one leaf at a time and scales the
+others to the resources, as long as results increase.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
 
 from muntin.adapt.grepp import grepp
-from muntin.adapt.model import PlanModel
+from muntin.adapt.model import Flow, PlanModel, ratio
+from muntin.kernels.steady_state import PlanArrays, climb_fractions
 
 _ROUNDS = 3
 _HALVINGS = 12
 _REPEATS = 3
 _WORTH = 1e-3
 """A change must produce this share more."""
+_CLIMB_ROUNDS = 60
+_WIDE_STEP = 2.0
+_SMALL_STEP = 1.2
+
+
+def best_budgets(
+    model: PlanModel, resources: float, starts: Iterable[Sequence[float]]
+) -> tuple[float, ...]:
+    """Return the budgets of all half joins that the search from these budgets finds best.
+
+    All arrivals alike are one more start. A climb never ends below its start, so the result is
+    never predicted below one of them that is within the resources.
+    """
+    best, made = (0.0,) * model.shape.count, -1.0
+    for start in (*starts, (inf,) * model.shape.count):
+        found = _climbed(model, resources, start, _WIDE_STEP)
+        if found.throughput > made:
+            best, made = found.probes, found.throughput
+    return best
+
+
+def nearby_budgets(
+    model: PlanModel, resources: float, current: Sequence[float]
+) -> tuple[float, ...]:
+    """Return the best budgets that small steps from the current ones lead to.
+
+    They feed the same states, so that nothing is lost by the change.
+    """
+    return _climbed(model, resources, current, _SMALL_STEP).probes
+
+
+def _climbed(model: PlanModel, resources: float, start: Sequence[float], step: float) -> Flow:
+    flow = model.flow(start)
+    fractions = np.array([ratio(*pair) for pair in zip(flow.probes, flow.arrivals, strict=True)])
+    scratch = np.zeros((3, model.shape.count))
+    climb_fractions(plan_arrays(model), resources, fractions, scratch, step, _CLIMB_ROUNDS)
+    return _of_fractions(model, fractions)
+
+
+def plan_arrays(model: PlanModel) -> PlanArrays:
+    """Return a plan as the kernel takes it."""
+    shape = model.shape
+    filling = np.zeros(shape.count)
+    if model.filling is not None:
+        filling[shape.leaves :] = model.filling[shape.leaves :]
+    return PlanArrays(
+        np.array(shape.joins, np.int64),
+        np.array(shape.parent, np.int64),
+        np.array(model.rates),
+        np.array(model.productivity),
+        filling,
+        np.array([1.0, 0.0]),
+    )
+
+
+def _of_fractions(model: PlanModel, fractions: NDArray[np.float64]) -> Flow:
+    """Return the flow when these fractions of the arrivals at each half join probe."""
+    budgets = [0.0] * model.shape.count
+    for pair in model.shape.joins:
+        arrivals = model.flow(budgets).arrivals
+        for h in pair:
+            budgets[h] = float(fractions[h]) * arrivals[h]
+    return model.flow(budgets)
 
 
 def fill_and_probe(model: PlanModel, resources: float) -> tuple[float, ...]:
