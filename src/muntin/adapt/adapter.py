@@ -37,14 +37,15 @@ _MOST_DECISIONS = 100
 class Adapter:
     """Controls the probe budgets of one tree of joins.
 
-    ``budgets`` are the current ones, None without limits; ``overloaded`` follows the load at once,
-    even while an analysis is running.
+    ``budgets`` are the current ones, None without limits, and ``part`` the fraction of keys that
+    they are for; ``overloaded`` follows the load at once, even while an analysis is running.
     """
 
     shape: TreeShape
     config: AdapterConfig
     overloaded: bool = False
     budgets: tuple[float, ...] | None = None
+    part: float = 1.0
     analyses: int = 0
     actuations: int = 0
     decisions: deque[dict[str, object]] = field(
@@ -111,6 +112,7 @@ class Adapter:
             boost=self._boost,
             forced=forced is not None,
             current=self.budgets,
+            part=self.part,
         )
 
     def decide(self, recommendation: Recommendation) -> tuple[float, ...] | None:
@@ -134,6 +136,7 @@ class Adapter:
             return None
         self.actuations += 1
         self.budgets = recommendation.budgets if self.overloaded else None
+        self.part = 1.0 if allocation is None else allocation.part
         self._used.clear()
         self._log(request.cycle, request.goal, request.reason, recommendation)
         return recommendation.budgets
@@ -155,6 +158,7 @@ class Adapter:
             "budgets": None
             if self.budgets is None
             else [_round(allowed) for allowed in self.budgets],
+            "part_of_keys": _round(self.part),
             "freshness_infeasible": self.infeasible,
             "analyses": self.analyses,
             "actuations": self.actuations,

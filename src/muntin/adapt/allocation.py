@@ -48,6 +48,8 @@ class Allocation:
     """Resources that refresh states."""
     maximal: bool = False
     """Whether the policy maximizes the predicted results, so that more of them is better."""
+    part: float = 1.0
+    """The fraction of keys whose rows may probe."""
     infeasible: Infeasible | None = None
     """Why freshness cannot be kept, if it cannot."""
 

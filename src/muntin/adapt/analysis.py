@@ -6,7 +6,7 @@ current probe budgets to a recommendation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal
@@ -37,7 +37,8 @@ class AnalysisRequest:
     """The input of an analysis: statistics, resources, and the current budgets (None: no limits).
 
     ``boost`` multiplies the resources to allocate, because less is used than predicted; when it has
-    changed, the outcome is ``forced``.
+    changed, the outcome is ``forced``. The current budgets are for the rows of a ``part`` of the
+    keys.
     """
 
     cycle: int
@@ -51,6 +52,7 @@ class AnalysisRequest:
     boost: float
     forced: bool
     current: tuple[float, ...] | None
+    part: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,11 @@ def analyze(request: AnalysisRequest) -> Recommendation:
     )
     allocation = _divided(request, left)
     if request.current is None:
-        given = _with_headroom(request, allocation.budgets, exploring)
+        given = _with_headroom(request, allocation, exploring)
         predicted = allocation.throughput / request.boost
         return Recommendation(request, given, allocation, predicted, 0.0, keeps_now=False)
-    flow = model.flow([inf if allowed < 0 else allowed for allowed in request.current])
+    current = [inf if allowed < 0 else allowed for allowed in request.current]
+    flow = model.flow_of_part(current, request.part)
     if allocation.policy == "jaqpot" and model.filling is not None:
         allocation = _unless_near(request, allocation, flow, left)
     within = flow.resources <= request.resources * _OVERSPENT * request.boost
@@ -102,7 +105,7 @@ def analyze(request: AnalysisRequest) -> Recommendation:
     # would make them another policy.
     return Recommendation(
         request,
-        _with_headroom(request, allocation.budgets, exploring),
+        _with_headroom(request, allocation, exploring),
         allocation,
         allocation.throughput / request.boost,
         makes,
@@ -119,20 +122,23 @@ def _unless_near(
     intermediate results; in the first they find what is in the states now.
     """
     model = request.statistics.model
-    budgets = nearby_budgets(model, request.boost * resources, now.probes)
-    near = replace(allocation, budgets=budgets, throughput=model.throughput(budgets))
+    part = request.part
+    budgets = nearby_budgets(model, request.boost * resources, now.probes, part)
+    made = model.flow_of_part(budgets, part).throughput
+    near = replace(allocation, budgets=budgets, throughput=made, part=part)
     held = replace(model, productivity=now.productivity, fixed=True, purged=False)
-    first = min(held.throughput(allocation.budgets), allocation.throughput)
+    first = held.flow_of_part(allocation.budgets, allocation.part).throughput
+    first = min(first, allocation.throughput)
     average = allocation.throughput - (allocation.throughput - first) / _LASTING
     return allocation if average > (1 + request.gain) * near.throughput else near
 
 
 def _with_headroom(
-    request: AnalysisRequest, budgets: Sequence[float], exploring: Mapping[int, float]
+    request: AnalysisRequest, allocation: Allocation, exploring: Mapping[int, float]
 ) -> tuple[float, ...]:
     """Add what measures unknown joins; where all rows may probe, allow for random bursts."""
     model = request.statistics.model
-    budgets = list(budgets)
+    budgets = list(allocation.budgets)
     for leaf, share in exploring.items():
         for h, more in zip(
             model.shape.paths[leaf],
@@ -140,7 +146,7 @@ def _with_headroom(
             strict=True,
         ):
             budgets[h] += max(more, model.rates[leaf] * share)
-    arrivals = model.flow(budgets).arrivals
+    arrivals = model.flow_of_part(budgets, allocation.part).arrivals
     return tuple(
         _HEADROOM * allowed if allowed >= 0.999 * arrives else allowed
         for allowed, arrives in zip(budgets, arrivals, strict=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, sqrt
 
 from muntin.adapt.config import AdapterConfig, seconds_of
@@ -50,6 +50,18 @@ class Sample:
     """Rows in the own states at its end."""
     resources: float | None = None
     """Probes per second that were available; None: no limit."""
+    part: float = 1.0
+    """The fraction of keys whose rows could probe."""
+
+    def of_all_keys(self, leaves: int) -> Sample:
+        """Return the sample as if intermediate results of all keys were as many as of the part."""
+        if self.part >= 1:
+            return self
+
+        def scaled(numbers: Sequence[float]) -> tuple[float, ...]:
+            return (*numbers[:leaves], *(number / self.part for number in numbers[leaves:]))
+
+        return replace(self, arrivals=scaled(self.arrivals), states=scaled(self.states), part=1.0)
 
 
 @dataclass(frozen=True)
@@ -94,6 +106,7 @@ class Monitor:
 
     def take(self, sample: Sample) -> Statistics:
         """Learn from a cycle."""
+        sample = sample.of_all_keys(self.shape.leaves)
         self._remember(sample)
         rates = [
             ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles))
@@ -120,6 +133,7 @@ class Monitor:
             ),
             fixed=config.state_rows is not None,
             purged=config.enforced,
+            by_key=config.by_key,
             chance=0.0 if config.enforced else _MARGIN,
         )
         self._follow(sample, model)

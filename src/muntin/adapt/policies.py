@@ -20,7 +20,7 @@ from muntin.adapt.knapsack import (
     path_table,
 )
 from muntin.adapt.model import PlanModel
-from muntin.adapt.steady_state import best_budgets, fill_and_probe
+from muntin.adapt.steady_state import best_budgets, best_part, fill_and_probe
 
 _WORTH = 1e-9
 """A division is better only if it produces this share more."""
@@ -64,7 +64,9 @@ def _most_results(model: PlanModel, resources: float) -> Allocation:
         divide(model, resources).budgets for name, divide in POLICIES.items() if name != "jaqpot"
     )
     budgets = best_budgets(model, resources, others)
-    return Allocation("jaqpot", budgets, model.throughput(budgets), maximal=True)
+    part, budgets = best_part(model, resources, budgets)
+    made = model.flow_of_part(budgets, part).throughput
+    return Allocation("jaqpot", budgets, made, maximal=True, part=part)
 
 
 def _without_superfluous(

@@ -32,6 +32,12 @@ _WORTH = 1e-3
 _CLIMB_ROUNDS = 60
 _WIDE_STEP = 2.0
 _SMALL_STEP = 1.2
+_PARTS = 6
+"""Parts of the keys that are tried."""
+_LEAST_PART = 0.02
+_FEW_KEYS = 4.0
+_WORTH_A_PART = 1.05
+"""Choosing rows by key must produce this many times as much."""
 
 
 def best_budgets(
@@ -50,14 +56,53 @@ def best_budgets(
     return best
 
 
+def best_part(
+    model: PlanModel, resources: float, whole: tuple[float, ...]
+) -> tuple[float, tuple[float, ...]]:
+    """Return the part of the keys whose rows probe, and its budgets.
+
+    ``whole`` are the best budgets for all keys. With half of the keys, resources are twice those
+    that the same rows would have: states of these keys are fuller, and their probes find more. All
+    keys, unless another part is clearly better or if rows cannot be chosen by key.
+    """
+    best, found = 1.0, whole
+    made = model.throughput(whole) * _WORTH_A_PART
+    least = max(ratio(resources, model.saturation.resources), _LEAST_PART, _least_part(model))
+    if not model.by_key or least >= 1:
+        return best, found
+    start: Sequence[float] = whole
+    for step in range(1, _PARTS + 1):
+        part = least ** (step / _PARTS)
+        flow = max(
+            (
+                _climbed(model, resources / part, budgets, _WIDE_STEP)
+                for budgets in (start, (inf,) * model.shape.count)
+            ),
+            key=lambda flow: flow.throughput,
+        )
+        start = flow.probes
+        if part * flow.throughput > made:
+            best, found = part, tuple(part * allowed for allowed in flow.probes)
+            made = part * flow.throughput
+    return best, found
+
+
+def _least_part(model: PlanModel) -> float:
+    """Return the part that has a few keys: there are about as many as the inverse selectivity."""
+    return _FEW_KEYS * max(model.selectivity(h) for h in range(model.shape.count))
+
+
 def nearby_budgets(
-    model: PlanModel, resources: float, current: Sequence[float]
+    model: PlanModel, resources: float, current: Sequence[float], part: float = 1.0
 ) -> tuple[float, ...]:
     """Return the best budgets that small steps from the current ones lead to.
 
-    They feed the same states, so that nothing is lost by the change.
+    They feed the same states, so that nothing is lost by the change. All are for the rows of a part
+    of the keys.
     """
-    return _climbed(model, resources, current, _SMALL_STEP).probes
+    whole = [allowed / part for allowed in current]
+    found = _climbed(model, resources / part, whole, _SMALL_STEP).probes
+    return tuple(part * allowed for allowed in found)
 
 
 def _climbed(model: PlanModel, resources: float, start: Sequence[float], step: float) -> Flow:
@@ -80,7 +125,6 @@ def plan_arrays(model: PlanModel) -> PlanArrays:
         np.array(model.rates),
         np.array(model.productivity),
         filling,
-        np.array([1.0, 0.0]),
     )
 
 
