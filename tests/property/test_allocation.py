@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -178,3 +179,15 @@ def test_an_analysis_of_ten_streams_takes_less_than_50_milliseconds() -> None:
             allocate(policy, model, resources)
             seconds.append(time.process_time() - begin)
         assert float(np.median(seconds)) < 0.05, policy
+
+
+def test_the_search_in_the_steady_state_of_ten_streams_takes_less_than_50_milliseconds() -> None:
+    random = np.random.default_rng(8)
+    seconds = []
+    for _ in range(20):
+        model = replace(random_model(random, 10), fixed=False)
+        resources = 0.3 * model.saturation.resources
+        begin = time.process_time()
+        allocate("jaqpot", model, resources)
+        seconds.append(time.process_time() - begin)
+    assert float(np.median(seconds[1:])) < 0.05

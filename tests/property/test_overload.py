@@ -45,7 +45,7 @@ def limits(draw: st.DrawFn) -> dict[str, str]:
                 ]
             )
         ),
-        "probe_choice": draw(st.sampled_from(["oldest", "newest", "random"])),
+        "probe_choice": draw(st.sampled_from(["key", "oldest", "newest", "random"])),
         "probe_seed": draw(st.sampled_from(["0", "7"])),
     }
 

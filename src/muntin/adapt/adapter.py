@@ -1,187 +1,51 @@
 """The controller: when to analyze, what to recommend, when to act [Mukherji11, section 4.4].
 
-``observe`` takes one sample per cycle and may request an analysis; ``analyze`` is a pure function
-that the engine may run in another thread; ``decide`` applies or rejects its outcome. A state
-machine without I/O, clock or threads: the same samples and the same moments of decision give the
-same probe budgets.
+``observe`` takes one sample per cycle and may request an analysis
+(:mod:`muntin.adapt.analysis`); ``decide`` applies or rejects its outcome. A state machine without
+I/O, clock or threads: the same samples and the same moments of decision give the same probe
+budgets.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
-from typing import Literal
 
-from muntin.adapt.allocation import Allocation
+from muntin.adapt.analysis import AnalysisRequest, Recommendation
 from muntin.adapt.config import AdapterConfig
-from muntin.adapt.freshness import is_fresh
 from muntin.adapt.model import PlanModel
-from muntin.adapt.monitor import Monitor, Sample, Statistics, leaves_below
-from muntin.adapt.policies import allocate
+from muntin.adapt.monitor import Monitor, Sample, Statistics
 from muntin.adapt.shape import TreeShape
 
-UNLIMITED = -1.0
 _CALM = 0.9
 """Overload ends when the load needs less than this share of the resources ..."""
 _CALM_CYCLES = 2
 """... for this many cycles, doubled each time that overload returned soon."""
 _MOST_CALM_CYCLES = 64
 _SOON = 8
-_HEADROOM = 2.0
-"""Budgets of half joins where all rows may probe are this multiple of the average arrivals.
-
-So random bursts are not cut off; the sum of all probes is capped.
-"""
-_OVERSPENT = 1.1
-"""Probe budgets that are predicted to use more than this share of the resources are replaced."""
 _IDLE = 0.75
 """Paths that use less than this share of the resources for two cycles get a boost ..."""
 _BUSY = 0.95
 """... until they use this share: the model underestimates them, for example under bursts."""
 _MOST_BOOST = 64.0
-_EXPLORING = 0.02
-"""Share of the resources for paths through joins without statistics."""
 _SCATTER = 1.0
 _MOST_DECISIONS = 100
-
-
-@dataclass(frozen=True)
-class AnalysisRequest:
-    """The input of an analysis: statistics, resources, and the current budgets (None: no limits).
-
-    ``boost`` multiplies the resources to allocate, because less is used than predicted; when it has
-    changed, the outcome is ``forced``.
-    """
-
-    cycle: int
-    goal: Literal["limit", "release"]
-    reason: str
-    policy: str
-    statistics: Statistics
-    resources: float
-    tolerance: float
-    boost: float
-    forced: bool
-    current: tuple[float, ...] | None
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """The outcome of an analysis.
-
-    ``budgets`` is UNLIMITED where all rows may probe; ``predicted`` and ``predicted_now`` are the
-    results per second under the recommended and the current budgets.
-    """
-
-    request: AnalysisRequest
-    budgets: tuple[float, ...]
-    allocation: Allocation | None
-    predicted: float
-    predicted_now: float
-    keeps_now: bool
-
-
-def analyze(request: AnalysisRequest) -> Recommendation:
-    """Divide the resources again; pure, may run in any thread."""
-    model = request.statistics.model
-    if request.goal == "release":
-        full = model.saturation.throughput
-        return Recommendation(
-            request, (UNLIMITED,) * model.shape.count, None, full, full, keeps_now=False
-        )
-    if model.saturation.throughput <= 0:
-        return _blind(request)
-    exploring = _explored(request)
-    left = request.resources - sum(
-        model.path_limit(leaf) * share for leaf, share in exploring.items()
-    )
-    allocation = _divided(request, max(left, 0.0))
-    budgets = list(allocation.budgets)
-    for leaf, share in exploring.items():
-        for h, more in zip(
-            model.shape.paths[leaf],
-            model.division(leaf, model.path_limit(leaf) * share),
-            strict=True,
-        ):
-            budgets[h] += max(more, model.rates[leaf] * share)
-    arrivals = model.flow(budgets).arrivals
-    given = tuple(
-        _HEADROOM * allowed if allowed >= 0.999 * arrives else allowed
-        for allowed, arrives in zip(budgets, arrivals, strict=True)
-    )
-    predicted = allocation.throughput / request.boost
-    if request.current is None:
-        return Recommendation(request, given, allocation, predicted, 0.0, keeps_now=False)
-    flow = model.flow([inf if allowed < 0 else allowed for allowed in request.current])
-    within = flow.resources <= request.resources * _OVERSPENT * request.boost
-    makes = flow.throughput * min(request.resources / max(flow.resources, 1e-9), 1.0)
-    fresh = is_fresh(model, flow.probes, request.tolerance) or not is_fresh(
-        model, allocation.budgets, request.tolerance
-    )
-    # Policies by half joins do not maximize the prediction: keeping the best budgets seen so far
-    # would make them another policy.
-    by_paths = allocation.assigned is not None
-    return Recommendation(
-        request,
-        given,
-        allocation,
-        predicted,
-        makes,
-        keeps_now=by_paths and within and fresh and not request.forced,
-    )
-
-
-def _divided(request: AnalysisRequest, resources: float) -> Allocation:
-    """Return the allocation of the policy; a boost applies to throughput, not to freshness."""
-    model = request.statistics.model
-    found = allocate(request.policy, model, resources)
-    if request.boost <= 1:
-        return found
-    if found.infeasible is None:
-        return allocate(request.policy, model, request.boost * resources)
-    return replace(
-        allocate("grepp", model, request.boost * resources),
-        policy=request.policy,
-        infeasible=found.infeasible,
-    )
-
-
-def _blind(request: AnalysisRequest) -> Recommendation:
-    """Return the same share of all streams: before the first result, no path is productive."""
-    model = request.statistics.model
-    share = min(request.boost * request.resources / max(model.saturation.resources, 1e-9), 1.0)
-    given = tuple(share * rate for rate in model.rates) + (UNLIMITED,) * len(
-        model.shape.susceptible
-    )
-    return Recommendation(request, given, None, 0.0, 0.0, keeps_now=request.current == given)
-
-
-def _explored(request: AnalysisRequest) -> dict[int, float]:
-    """Return the share of rows to send up from each leaf below a join that is not measured."""
-    model = request.statistics.model
-    leaves = {
-        leaf for join in request.statistics.unmeasured for leaf in leaves_below(model.shape, join)
-    }
-    limits = {leaf: model.path_limit(leaf) for leaf in leaves if model.path_limit(leaf) > 0}
-    return {
-        leaf: min(_EXPLORING * request.resources / len(limits) / limit, 1.0)
-        for leaf, limit in limits.items()
-    }
 
 
 @dataclass
 class Adapter:
     """Controls the probe budgets of one tree of joins.
 
-    ``budgets`` are the current ones, None without limits; ``overloaded`` follows the load at once,
-    even while an analysis is running.
+    ``budgets`` are the current ones, None without limits, and ``part`` the fraction of keys that
+    they are for; ``overloaded`` follows the load at once, even while an analysis is running.
     """
 
     shape: TreeShape
     config: AdapterConfig
     overloaded: bool = False
     budgets: tuple[float, ...] | None = None
+    part: float = 1.0
     analyses: int = 0
     actuations: int = 0
     decisions: deque[dict[str, object]] = field(
@@ -197,7 +61,7 @@ class Adapter:
     _left_at: int | None = None
     _used: deque[float] = field(default_factory=lambda: deque(maxlen=2))
     _boost: float = 1.0
-    _by_paths: bool = True
+    _maximal: bool = True
 
     def __post_init__(self) -> None:
         self._monitor = Monitor(self.shape, self.config)
@@ -244,9 +108,11 @@ class Adapter:
             statistics=statistics,
             resources=limit,
             tolerance=self.config.change,
+            gain=self.config.gain,
             boost=self._boost,
             forced=forced is not None,
             current=self.budgets,
+            part=self.part,
         )
 
     def decide(self, recommendation: Recommendation) -> tuple[float, ...] | None:
@@ -264,12 +130,13 @@ class Adapter:
             if allocation is None or allocation.infeasible is None
             else str(allocation.infeasible)
         )
-        self._by_paths = allocation is None or allocation.assigned is not None
+        self._maximal = allocation is None or allocation.maximal
         better = recommendation.predicted > (1 + self.config.gain) * recommendation.predicted_now
         if recommendation.keeps_now and not better:
             return None
         self.actuations += 1
         self.budgets = recommendation.budgets if self.overloaded else None
+        self.part = 1.0 if allocation is None else allocation.part
         self._used.clear()
         self._log(request.cycle, request.goal, request.reason, recommendation)
         return recommendation.budgets
@@ -291,6 +158,7 @@ class Adapter:
             "budgets": None
             if self.budgets is None
             else [_round(allowed) for allowed in self.budgets],
+            "part_of_keys": _round(self.part),
             "freshness_infeasible": self.infeasible,
             "analyses": self.analyses,
             "actuations": self.actuations,
@@ -313,7 +181,7 @@ class Adapter:
 
     def _rebalance(self, sample: Sample, limit: float) -> str | None:
         """Change the boost if paths use clearly more or less than predicted; return why."""
-        if not self.overloaded or self.budgets is None or not self._by_paths:
+        if not self.overloaded or self.budgets is None or not self._maximal:
             self._boost = self._boost if self.overloaded else 1.0
             return None
         self._used.append(sum(sample.probes) / sample.seconds)

@@ -46,6 +46,10 @@ class Allocation:
     """Resources by path and hop (PathAssign in [Mukherji11]), for policies by path."""
     for_freshness: float = 0.0
     """Resources that refresh states."""
+    maximal: bool = False
+    """Whether the policy maximizes the predicted results, so that more of them is better."""
+    part: float = 1.0
+    """The fraction of keys whose rows may probe."""
     infeasible: Infeasible | None = None
     """Why freshness cannot be kept, if it cannot."""
 
@@ -56,7 +60,9 @@ def by_paths(
     """Return the allocation that gives each path these resources and divides them within it."""
     assigned = tuple(model.division(path, share) for path, share in enumerate(resources))
     budgets = model.budgets(assigned)
-    return Allocation(policy, budgets, model.throughput(budgets), assigned, for_freshness)
+    return Allocation(
+        policy, budgets, model.throughput(budgets), assigned, for_freshness, maximal=True
+    )
 
 
 def by_half_joins(policy: str, model: PlanModel, shares: Sequence[float]) -> Allocation:

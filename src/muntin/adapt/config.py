@@ -25,6 +25,8 @@ class AdapterConfig:
     """Intermediate results that each state keeps; None: as long as their members are inside."""
     enforced: bool = True
     """Whether partial matches too old for freshness are released."""
+    by_key: bool = False
+    """Whether a slice of the keys may probe, because one key joins all streams."""
     cycles: int = 4
     """The number of monitoring cycles over which statistics are averaged."""
 

@@ -61,6 +61,8 @@ class PlanModel:
     """Whether fixed states also release results too old for freshness, so that few arrivals do
     not fill them.
     """
+    by_key: bool = False
+    """Whether the rows that probe may be those of some keys."""
     chance: float = 0.0
     """By how many standard deviations of the arrivals fixed states are refreshed faster than the
     average requires.
@@ -105,6 +107,20 @@ class PlanModel:
     def throughput(self, budgets: Sequence[float]) -> float:
         """Return the results per second under probe budgets."""
         return self.flow(budgets).throughput
+
+    def flow_of_part(self, budgets: Sequence[float], part: float) -> Flow:
+        """Return the flow when these budgets are for the rows of a part of the keys.
+
+        In this part, the plan is one of its own: it has that part of the rates, and probes find as
+        much as all rows do. States are as full as if all keys had budgets in proportion.
+        """
+        whole = self.flow([allowed / part for allowed in budgets])
+        return Flow(
+            tuple(part * rows for rows in whole.arrivals),
+            tuple(part * rows for rows in whole.probes),
+            whole.productivity,
+            part * whole.throughput,
+        )
 
     def sent_up(self, rows: Sequence[float]) -> Flow:
         """Return the flow when these rows of each leaf probe, and all that they produce."""

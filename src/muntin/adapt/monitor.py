@@ -1,18 +1,19 @@
 """Statistics of the plan without limits, from averages over cycles [Mukherji11, section 4.4].
 
-Under limits, measurements are incomplete. A half join that does not probe has the selectivity of
-the other direction of its join, since both compare the same pairs; a join that probes in neither
-direction keeps its last statistics. A state of intermediate results with fewer arrivals than
-without limits is less full, so probes find less in it: its *fill* is the ratio of its arrivals to
-those without limits, both averaged over about the lifetime of its results. Its full size is its
-size over its fill.
+Under limits, measurements are incomplete. What is measured is the share of pairs that match at
+each half join. One that does not probe has that of the other direction of its join, since both
+compare the same pairs; a join that probes in neither direction keeps its last statistics. A state
+of intermediate results with fewer arrivals than without limits is less full, so probes find less in
+it: its *fill* is the ratio of its arrivals to those without limits, both averaged over about the
+lifetime of its results. Its full size is all pairs of its sides that match, corrected by how its
+size compares with its fill; with a fixed number of results, it is its size over its fill.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, sqrt
 
 from muntin.adapt.config import AdapterConfig, seconds_of
@@ -22,7 +23,12 @@ from muntin.adapt.shape import TreeShape
 _FEW = 20.0
 """Fewer probes than this are not a measurement ..."""
 _LONG = 16
-"""... so if there are few, averages run over up to this many times as many cycles."""
+"""... so if there are few, averages run over up to this many times as many cycles, ..."""
+_MANY = 100.0
+"""... until there are this many matches."""
+_PRIOR = 8.0
+"""The matches that an estimate counts as until there are measurements."""
+_MOST_CORRECTION = 4.0
 _JUMP = 0.4
 """Earlier cycles are dropped when the newest differs by this share, and significantly."""
 _CHANCE = 5.0
@@ -44,6 +50,18 @@ class Sample:
     """Rows in the own states at its end."""
     resources: float | None = None
     """Probes per second that were available; None: no limit."""
+    part: float = 1.0
+    """The fraction of keys whose rows could probe."""
+
+    def of_all_keys(self, leaves: int) -> Sample:
+        """Return the sample as if intermediate results of all keys were as many as of the part."""
+        if self.part >= 1:
+            return self
+
+        def scaled(numbers: Sequence[float]) -> tuple[float, ...]:
+            return (*numbers[:leaves], *(number / self.part for number in numbers[leaves:]))
+
+        return replace(self, arrivals=scaled(self.arrivals), states=scaled(self.states), part=1.0)
 
 
 @dataclass(frozen=True)
@@ -79,7 +97,8 @@ class Monitor:
             deque(maxlen=_LONG * config.cycles) for _ in range(shape.count)
         ]
         self._made: deque[tuple[float, float]] = deque(maxlen=config.cycles)
-        self._known = [0.0] * shape.count
+        self._shares = [0.0] * shape.count
+        self._held = [(0.0, 0.0)] * shape.count
         self._size = [0.0] * shape.count
         self._states: list[float] = []
         self._fed = [0.0] * shape.count
@@ -87,22 +106,26 @@ class Monitor:
 
     def take(self, sample: Sample) -> Statistics:
         """Learn from a cycle."""
+        sample = sample.of_all_keys(self.shape.leaves)
         self._remember(sample)
         rates = [
             ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles))
             for cycles in self._arrived
         ]
-        fills = [self._fill(h) for h in range(self.shape.count)]
-        own = self._sizes(sample, rates, fills)
-        for h, other in enumerate(self.shape.partner):
-            found = self._productivity(h, sample.states[other], own[other])
-            if found is not None:
-                self._known[h] = found
+        for h in range(self.shape.count):
+            share = self._selectivity(h)
+            if share is not None:
+                self._shares[h] = share
+        own = self._sizes(sample, rates)
+        known = tuple(
+            share * own[other]
+            for share, other in zip(self._shares, self.shape.partner, strict=True)
+        )
         config = self.config
         model = PlanModel(
             self.shape,
             tuple(rates),
-            tuple(self._known),
+            known,
             tuple(own),
             tuple(
                 seconds_of(window, rate)
@@ -110,6 +133,7 @@ class Monitor:
             ),
             fixed=config.state_rows is not None,
             purged=config.enforced,
+            by_key=config.by_key,
             chance=0.0 if config.enforced else _MARGIN,
         )
         self._follow(sample, model)
@@ -141,8 +165,8 @@ class Monitor:
         self._states = list(sample.states)
         for h, probed in enumerate(self._probed):
             pairs = sample.probes[h] * states[self.shape.partner[h]]
-            probes, matches, _ = self._seen(h, self.config.cycles)
-            expected = ratio(matches, probes) * sample.probes[h]
+            probes, matches, compared = self._seen(h)
+            expected = ratio(matches, compared) * pairs
             spread = 1 + ratio(matches, probes)  # the matches of one probe are correlated
             if (
                 probes >= _FEW
@@ -152,50 +176,60 @@ class Monitor:
                 probed.clear()
             probed.append((sample.probes[h], sample.matches[h], pairs))
 
-    def _productivity(self, h: int, state: float, full: float) -> float | None:
-        """Return the results per probe of a full partner state; None without recent measurements.
+    def _selectivity(self, h: int) -> float | None:
+        """Return the share of pairs that match at a half join; None without measurements.
 
-        Probes of an empty state are no measurement. For a state of intermediate results, which may
-        not be full, it is the share of pairs that match, times the full size.
+        Both directions of a join compare the same pairs. Where one of them has found few matches,
+        the share of both counts, and where both have, the last one known.
         """
-        other = self.shape.partner[h]
-        inner = other >= self.shape.leaves
-        for cycles in (self.config.cycles, _LONG * self.config.cycles):
-            probes, matches, pairs = self._seen(h, cycles)
-            if probes >= _FEW and pairs > 0:
-                return matches / pairs * full if inner else matches / probes
-            others, other_matches, other_pairs = self._seen(other, cycles)
-            if probes + others >= _FEW and pairs + other_pairs > 0:
-                return (
-                    (matches + other_matches) / (pairs + other_pairs) * (full if inner else state)
-                )
-        return None
+        _, matches, pairs = mine = self._seen(h)
+        others = self._seen(self.shape.partner[h])
+        both = [one + other for one, other in zip(mine, others, strict=True)]
+        if both[0] < _FEW or both[2] <= 0:
+            return None
+        known = self._shares[h]
+        shared = (both[1] + 1) / (both[2] + 1 / known) if known else both[1] / both[2]
+        return (matches + _PRIOR) / (pairs + _PRIOR / shared) if shared else 0.0
 
-    def _seen(self, h: int, most: int) -> tuple[float, float, float]:
-        """Return the probes, matches and pairs of the last cycles; more cycles if too few."""
+    def _seen(self, h: int) -> tuple[float, float, float]:
+        """Return the probes, matches and pairs of the last cycles; of more if they are few."""
         probes = matches = pairs = 0.0
         for number, cycle in enumerate(reversed(self._probed[h])):
-            if number >= most or (number >= self.config.cycles and probes >= _FEW):
+            if number >= self.config.cycles and probes >= _FEW and matches >= _MANY:
                 break
             probes, matches, pairs = probes + cycle[0], matches + cycle[1], pairs + cycle[2]
         return probes, matches, pairs
 
-    def _sizes(self, sample: Sample, rates: Sequence[float], fills: Sequence[float]) -> list[float]:
+    def _sizes(self, sample: Sample, rates: Sequence[float]) -> list[float]:
         """Return the rows of each own state when it is full."""
-        found = []
-        for h, state in enumerate(sample.states):
-            if h < self.shape.leaves:
-                seconds = seconds_of(self.config.windows[h], rates[h])
-                # A window that is filling up holds all arrivals; rows kept longer for freshness do
-                # not count.
-                size = min(state, seconds * rates[h]) if 0 < seconds < inf else state
-            elif state > 0:
-                size = min(state / fills[h], self.config.state_rows or inf)
+        found = [0.0] * self.shape.count
+        for h, state in enumerate(sample.states[: self.shape.leaves]):
+            seconds = seconds_of(self.config.windows[h], rates[h])
+            # A window that is filling up holds all arrivals; rows kept longer for freshness do
+            # not count.
+            found[h] = min(state, seconds * rates[h]) if 0 < seconds < inf else state
+        for pair in self.shape.joins[:-1]:
+            h = self.shape.parent[pair[0]]
+            state, most = sample.states[h], self.config.state_rows
+            # All pairs that match are alive while both sides are inside.
+            share = sum(self._shares[side] for side in pair) / 2
+            expected = share * found[pair[0]] * found[pair[1]]
+            if most is None and expected > 0:
+                found[h] = expected * self._correction(h, state, expected)
             else:
-                size = self._size[h]
-            found.append(size)
+                found[h] = min(state / self._fill(h), most or inf) if state else self._size[h]
         self._size = list(found)
         return found
+
+    def _correction(self, h: int, state: float, expected: float) -> float:
+        """Return how many times its expected size a state has been, on average.
+
+        More than once where matching rows arrive together, so that their pairs live longer.
+        """
+        keep = 1 - 1 / (2 * self.config.cycles)
+        held, due = self._held[h]
+        self._held[h] = held, due = keep * held + state, keep * due + expected * self._fill(h)
+        return min(max((held + _PRIOR) / (due + _PRIOR), 1 / _MOST_CORRECTION), _MOST_CORRECTION)
 
     def _fill(self, h: int) -> float:
         return min(max(ratio(self._fed[h], self._full[h], 1.0), _LEAST_FILL), 1.0)
@@ -216,14 +250,14 @@ class Monitor:
     def _scatter(self) -> tuple[float, ...]:
         """Return the relative standard error of each figure."""
         counts = [sum(rows for rows, _ in cycles) for cycles in self._arrived]
-        counts += [min(self._seen(h, self.config.cycles)[:2]) for h in range(self.shape.count)]
+        counts += [min(self._seen(h)[:2]) for h in range(self.shape.count)]
         return tuple(1 / sqrt(max(count, 1.0)) for count in counts)
 
     def _unmeasured(self, sample: Sample) -> tuple[int, ...]:
         """Return the joins, by number, at which rows could arrive but none has probed recently."""
         found = []
         for number, pair in enumerate(self.shape.joins):
-            seen = [self._seen(h, _LONG * self.config.cycles) for h in pair]
+            seen = [self._seen(h) for h in pair]
             measured = sum(probes for probes, _, _ in seen) >= _FEW and any(
                 pairs > 0 for _, _, pairs in seen
             )

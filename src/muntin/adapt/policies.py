@@ -20,7 +20,7 @@ from muntin.adapt.knapsack import (
     path_table,
 )
 from muntin.adapt.model import PlanModel
-from muntin.adapt.steady_state import fill_and_probe
+from muntin.adapt.steady_state import best_budgets, best_part, fill_and_probe
 
 _WORTH = 1e-9
 """A division is better only if it produces this share more."""
@@ -32,19 +32,20 @@ Solver = Callable[[Sequence[TableEntry], float], Sequence[int]]
 def jaqpot(model: PlanModel, resources: float) -> Allocation:
     """Divide by JAQPOT: first the needs of freshness, then GrePP with the rest (Algorithm 1).
 
-    If freshness cannot be kept by refreshing, not even on average, all resources go to GrePP and
-    the allocation is marked ``infeasible``.
+    If freshness cannot be kept by refreshing, not even on average, all resources go to throughput
+    and the allocation is marked ``infeasible``. Where states are only as full as they are fed,
+    throughput is maximized over all half joins.
     """
     task = RefreshProblem.of(model)
     if task is None:
-        return replace(_grepp(model, resources), policy="jaqpot")
+        return _most_results(model, resources)
     shares = task.least_cost()
     least = None if shares is None else float(task.costs @ shares)
     if (shares is None or least is None or least > resources * (1 + 1e-9)) and model.chance:
         return jaqpot(replace(model, chance=0.0), resources)
     if shares is None or least is None or least > resources * (1 + 1e-9):
         infeasible = Infeasible(task.least_factor(resources), least)
-        return replace(_grepp(model, resources), policy="jaqpot", infeasible=infeasible)
+        return replace(_most_results(model, resources), infeasible=infeasible)
     exact = tuple(float(rate) for rate in np.array(model.rates) * shares)
     refresh = refresh_rates(model, exact)
     sent = cover_states(model, refresh)
@@ -53,6 +54,19 @@ def jaqpot(model: PlanModel, resources: float) -> Allocation:
     taken = tuple(rows * cost for rows, cost in zip(sent, model.path_costs, strict=True))
     found = grepp(model, resources - sum(taken), taken)
     return by_paths("jaqpot", model, _without_superfluous(model, refresh, taken, found), sum(taken))
+
+
+def _most_results(model: PlanModel, resources: float) -> Allocation:
+    """Maximize results: by GrePP where states are always full, else from all other divisions."""
+    if model.filling is None:
+        return replace(_grepp(model, resources), policy="jaqpot")
+    others = (
+        divide(model, resources).budgets for name, divide in POLICIES.items() if name != "jaqpot"
+    )
+    budgets = best_budgets(model, resources, others)
+    part, budgets = best_part(model, resources, budgets)
+    made = model.flow_of_part(budgets, part).throughput
+    return Allocation("jaqpot", budgets, made, maximal=True, part=part)
 
 
 def _without_superfluous(

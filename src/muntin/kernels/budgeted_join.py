@@ -59,6 +59,9 @@ from muntin.kernels.layout import (
     P_NEW,
     P_NEXT,
     P_PERIOD,
+    P_SLICE,
+    P_SLICE_FROM,
+    P_TURN,
     P_USED,
     SAMPLE_FIELDS,
     STORED,
@@ -171,8 +174,9 @@ def finish_cycles(arena, tree, budgets, now, samples, scratch):
 def begin_cycle(budgets, rates, now):
     """Set the budgets of the cycle of ``now``.
 
-    The rates of the half joins are followed by that of all together and its budget in the last
-    cycle.
+    The rates of the half joins are followed by that of all together, its budget in the last cycle,
+    and the fraction of keys that may probe. The slice moves with event time, so that every key has
+    its turn.
     """
     half_joins, cycles = budgets.half_joins, budgets.cycles
     cycle = now // cycles[P_PERIOD]
@@ -200,6 +204,9 @@ def begin_cycle(budgets, rates, now):
             )
         rates[joins + 1] = quota + min(unspent, max(quota, 1.0))
         cycles[P_MOST] = np.int64(np.floor(rates[joins + 1]))
+    part = rates[joins + 2]
+    cycles[P_SLICE] = np.int64(part * 2.0**32) if 0.0 < part < 1.0 else np.int64(0)
+    cycles[P_SLICE_FROM] = (cycle * cycles[P_TURN]) & 0xFFFFFFFF
     cycles[P_USED] = 0
     cycles[P_CYCLE] = cycle
     cycles[P_NEXT] = cycle

@@ -117,7 +117,8 @@ NODE_SOURCES = 8
 # Fields of a half join under probe budgets (one row of their table): it is numbered by who probes,
 # a store, or the number of stores plus a node. Counts are those of the present cycle; BEFORE has
 # the arrivals of the last one, EXPECTED those of the cycle before this; INSIDE is the size of the
-# prober's own state when it was last counted.
+# prober's own state when it was last counted; KEY the word of a store's rows by which a slice of
+# them is chosen (0: none).
 H_BUDGET = 0
 H_ARRIVED = 1
 H_PROBED = 2
@@ -128,13 +129,15 @@ H_INSIDE = 6
 H_ALL_ARRIVED = 7
 H_ALL_PROBED = 8
 H_ALL_MATCHED = 9
-H_FIELDS = 10
+H_KEY = 10
+H_FIELDS = 11
 
 # Fields of the pace of a limited join: length of a cycle, who may probe, seed; then the cycle of
 # the last row, the first one without a sample, the one from which rates hold, probes of all in this
 # cycle and the most of them (-1: any number); partial matches that a node keeps (0: as the windows
 # say), whether freshness is enforced, stale results; what came since nodes were counted, what there
-# was then, and when that was.
+# was then, and when that was; of the hashes of keys, a circle of 2^32, how many are in the slice
+# that may probe (0: all), where it begins, and how far it moves in a cycle.
 P_PERIOD = 0
 P_CHOICE = 1
 P_SEED = 2
@@ -149,7 +152,10 @@ P_STALE = 10
 P_NEW = 11
 P_COUNTED = 12
 P_COUNTED_AT = 13
-P_FIELDS = 14
+P_SLICE = 14
+P_SLICE_FROM = 15
+P_TURN = 16
+P_FIELDS = 17
 
 # Who may probe.
 OLDEST_FIRST = 0

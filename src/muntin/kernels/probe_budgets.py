@@ -28,6 +28,7 @@ from muntin.kernels.layout import (
     H_ARRIVED,
     H_BUDGET,
     H_EXPECTED,
+    H_KEY,
     H_MATCHED,
     H_PROBED,
     KIND,
@@ -40,6 +41,8 @@ from muntin.kernels.layout import (
     P_MOST,
     P_PERIOD,
     P_SEED,
+    P_SLICE,
+    P_SLICE_FROM,
     P_STALE,
     P_USED,
     RANDOMLY,
@@ -49,6 +52,9 @@ from muntin.kernels.layout import (
 )
 from muntin.kernels.probe import set_limits
 from muntin.kernels.rows import mix
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_CIRCLE = 0xFFFFFFFF
 
 
 class Limits(NamedTuple):
@@ -129,6 +135,26 @@ def set_tree_limits(budgets, stores, events, event, limits):
         if stores[s, KIND] == COUNT:
             budgets.freshness[F_SEEN, s] = events.counts[event, s]
     set_limits_at(budgets, stores, events.times[event], limits)
+
+
+@inline
+def in_slice(budgets, words, address, h):
+    """Return whether the key of a row is in the slice of keys that may probe; count it if not.
+
+    Consecutive keys are spread evenly over the circle (multiplicative hashing), so that a slice
+    has its share even of few keys.
+    """
+    if budgets is None:
+        return True
+    half_joins, cycles = budgets.half_joins, budgets.cycles
+    if cycles[P_SLICE] == 0 or half_joins[h, H_KEY] == 0:
+        return True
+    hashed = np.uint64(words[address + half_joins[h, H_KEY]]) * np.uint64(_GOLDEN)
+    place = np.int64(hashed >> np.uint64(32)) - cycles[P_SLICE_FROM]
+    if (place & _CIRCLE) < cycles[P_SLICE]:
+        return True
+    half_joins[h, H_ARRIVED] += 1
+    return False
 
 
 @inline

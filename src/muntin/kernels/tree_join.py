@@ -76,6 +76,7 @@ from muntin.kernels.probe_budgets import (
     count_match,
     count_result,
     first_slot,
+    in_slice,
     is_over,
     make_limits,
     may_probe,
@@ -165,7 +166,7 @@ def climb(arena, program, tree, budgets, origin, scratch, stamp, silent, output,
     kept = np.int64(0)
     full = np.int64(-1)
     level = -1
-    if may_probe(budgets, origin):
+    if in_slice(budgets, words, bound[origin], origin) and may_probe(budgets, origin):
         level = 0
         cursor[0] = begin_level(arena, flat, path, tree, bound, counters)
     while level >= 0:

@@ -185,6 +185,18 @@ class JoinPlan:
     limiting: Limiting | None = None
 
     @cached_property
+    def common_key(self) -> tuple[int, ...]:
+        """The number of the code of each source that the query forces to be equal in all of them.
+
+        Empty if there is none.
+        """
+        for members in self.equal:
+            codes = dict(sorted(members, reverse=True))
+            if len(codes) == len(self.sources):
+                return tuple(codes[source] for source in range(len(codes)))
+        return ()
+
+    @cached_property
     def results_in_order(self) -> bool:
         """Whether the steps already meet partners in the ruled order: FROM order, newest first."""
         if self.algorithm is not Algorithm.EAGER or self.tree is not None:

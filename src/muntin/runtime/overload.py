@@ -22,7 +22,7 @@ from time import perf_counter
 
 from muntin.adapt import Adapter, AdapterConfig, Recommendation, Sample, TreeShape, analyze
 from muntin.model.clock import format_interval
-from muntin.model.settings import Settings
+from muntin.model.settings import ProbeChoice, Settings
 from muntin.model.window import TimeWindow
 from muntin.operators.join.probe_limiter import Budgets, CycleSample, ProbeLimiter
 from muntin.plan.join import JoinPlan, TreePlan
@@ -140,6 +140,7 @@ class Overload(OverloadControl):
                 sample.matches,
                 sample.states,
                 resources,
+                self.limiter.budgets.part,
             )
         )
         if request is not None and self._live:
@@ -172,7 +173,7 @@ class Overload(OverloadControl):
             _log.info("query %s: %s", self.plan.query.name, self.adapter.decisions[-1])
 
     def _set(self) -> None:
-        budgets = Budgets(self._rates, self.resources)
+        budgets = Budgets(self._rates, self.resources, self.adapter.part)
         if budgets != self.limiter.budgets:
             self.limiter.set_budgets(budgets)
 
@@ -216,6 +217,7 @@ def control_of(plan: JoinPlan, settings: Settings) -> AdapterConfig:
         gain=settings.overload.gain,
         state_rows=plan.limiting.state_rows,
         enforced=plan.limiting.enforce,
+        by_key=plan.limiting.choice is ProbeChoice.KEY and bool(plan.common_key),
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from muntin.adapt.adapter import Adapter, Recommendation, analyze
+from muntin.adapt.adapter import Adapter
+from muntin.adapt.analysis import Recommendation, analyze
 from muntin.adapt.config import AdapterConfig
 from muntin.adapt.monitor import Sample
 from muntin.adapt.shape import ROOT, TreeShape

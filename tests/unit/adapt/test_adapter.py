@@ -6,7 +6,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from muntin.adapt.adapter import Adapter, AnalysisRequest, analyze
+from muntin.adapt.adapter import Adapter
+from muntin.adapt.analysis import AnalysisRequest, analyze
 from muntin.adapt.config import AdapterConfig, seconds_of
 from muntin.adapt.monitor import Sample
 from muntin.adapt.policies import POLICIES, allocate

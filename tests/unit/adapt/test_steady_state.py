@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from muntin.adapt.model import PlanModel
-from muntin.adapt.policies import allocate
-from muntin.testing.plan_models import tree_shape
+from muntin.adapt.policies import POLICIES, allocate
+from muntin.adapt.steady_state import nearby_budgets
+from muntin.testing.plan_models import Nested, tree_shape
 
 LINEAR = tree_shape((((0, 1), 2), 3))
 
@@ -77,3 +78,38 @@ def test_a_fixed_state_that_freshness_empties_is_fed_too() -> None:
     assert found.budgets[3] > 0
     assert plan.flow(found.budgets).arrivals[5] > 0
     assert found.throughput > 100
+
+
+@pytest.mark.parametrize("tree", [((0, 1), 2), (((0, 1), 2), 3), ((0, 1), (2, 3))])
+def test_jaqpot_is_never_predicted_below_another_policy(tree: Nested) -> None:
+    random = np.random.default_rng(7)
+    shape = tree_shape(tree)
+    ratios = []
+    for _ in range(40):
+        plan = PlanModel(
+            shape,
+            tuple(random.uniform(5, 100, shape.leaves)),
+            tuple(10 ** random.uniform(-1, 1.5, shape.count)),
+            tuple(random.uniform(100, 1000, shape.count)),
+            fixed=False,
+        )
+        resources = float(random.uniform(0.05, 0.6)) * plan.saturation.resources
+        found = allocate("jaqpot", plan, resources)
+        assert sum(found.budgets) <= resources * (1 + 1e-9)
+        others = [
+            allocate(policy, plan, resources).throughput
+            for policy in POLICIES
+            if policy != "jaqpot"
+        ]
+        ratios.append(found.throughput / max(others))
+    assert min(ratios) >= 1 - 1e-9
+    assert max(ratios) > 1.02
+
+
+def test_nearby_budgets_feed_the_same_states() -> None:
+    plan = model(fixed=False)
+    resources = 0.3 * plan.saturation.resources
+    current = (20.0, 0.0, 10.0, 30.0, 10.0, 20.0)
+    near = nearby_budgets(plan, resources, current)
+    assert sum(near) == pytest.approx(resources, rel=1e-3)
+    assert plan.throughput(near) > plan.throughput(current)

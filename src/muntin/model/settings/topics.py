@@ -287,6 +287,7 @@ class ProbeChoice(StrEnum):
     OLDEST = "oldest"
     NEWEST = "newest"
     RANDOM = "random"
+    KEY = "key"
 
 
 class Freshness(StrEnum):
@@ -350,7 +351,8 @@ class OverloadSettings:
         choice(ProbeChoice),
         "oldest",
         "under adapt, which rows of a cycle probe when not all may: the oldest, the newest, or "
-        "random ones",
+        "random ones; key, those of some keys where policy jaqpot predicts more results for them "
+        "and one key joins all streams, else the oldest",
     )
     probe_seed: int = setting(
         "probe_seed",

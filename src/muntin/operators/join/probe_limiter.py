@@ -19,7 +19,9 @@ from muntin.kernels import layout
 from muntin.kernels.arrays import BudgetArrays
 from muntin.kernels.budgeted_join import EMPTY_CYCLES, begin_cycle, finish_cycles
 from muntin.model.settings import ProbeChoice
+from muntin.model.window import TimeWindow
 from muntin.operators.join.windows import JoinWindows
+from muntin.plan.join import JoinPlan
 from muntin.plan.probe_limits import Limiting
 from muntin.state.partial_matches import PartialMatches
 
@@ -30,16 +32,25 @@ _CHOICES = {
     ProbeChoice.OLDEST: layout.OLDEST_FIRST,
     ProbeChoice.NEWEST: layout.NEWEST_FIRST,
     ProbeChoice.RANDOM: layout.RANDOMLY,
+    ProbeChoice.KEY: layout.OLDEST_FIRST,
 }
 _FREE = -1.0
+_WINDOWS_PER_TURN = 256
+"""The windows in which the slice of keys that may probe turns once."""
+_CYCLES_PER_TURN = 4_096
+"""The cycles in which it does where no window is one of time."""
 
 
 @dataclass(frozen=True)
 class Budgets:
-    """Probes per second of event time: of each half join, and of all together; None: no limit."""
+    """Probes per second of event time: of each half join, and of all together; None: no limit.
+
+    Below 1, ``part`` is the fraction of keys whose rows may probe.
+    """
 
     rates: tuple[float | None, ...]
     cap: float | None = None
+    part: float = 1.0
 
     @classmethod
     def unlimited(cls, sources: int) -> Budgets:
@@ -89,11 +100,14 @@ class ProbeLimiter:
         self._cycles[layout.P_MOST] = -1
         self._cycles[layout.P_KEEP] = limiting.state_rows or 0
         self._cycles[layout.P_ENFORCE] = int(limiting.enforce)
+        self._cycles[layout.P_TURN] = _turn(windows.plan, limiting)
+        key = windows.plan.common_key
+        self._half_joins[: len(key), layout.H_KEY] = [layout.CODES + code for code in key]
         self.freshness = np.zeros((layout.F_FIELDS, sources), np.int64)
         self.freshness[layout.F_SIZE] = limiting.freshness
         self.freshness[layout.F_PRESENT] = layout.EVER
         self.arrays = BudgetArrays(self._half_joins, self._cycles, self.freshness)
-        self._rates = np.full(joins + 2, _FREE)
+        self._rates = np.full(joins + 3, _FREE)
         self._samples = np.zeros((1 + EMPTY_CYCLES, 1 + layout.SAMPLE_FIELDS * joins), np.int64)
         self._scratch = np.zeros(9 * sources + layout.SCRATCH + 3 * joins, np.int64)
         self._taken: list[CycleSample] = []
@@ -108,9 +122,10 @@ class ProbeLimiter:
         assert len(budgets.rates) == len(self._half_joins), "one rate for each half join"
         seconds = self.limiting.period / _SECOND
         self.budgets = budgets
-        self._rates[:-1] = [
+        self._rates[:-2] = [
             _FREE if rate is None else rate * seconds for rate in (*budgets.rates, budgets.cap)
         ]
+        self._rates[-1] = budgets.part
         if self._reporting is not None:
             self._cycles[layout.P_BASE] = self._reporting + 1
         else:
@@ -204,3 +219,14 @@ class ProbeLimiter:
     def oldest_rows(self) -> tuple[int, ...]:
         """Return by source the age of the oldest row in any result, in microseconds or rows."""
         return tuple(self.freshness[layout.F_AGE].tolist())
+
+
+def _turn(plan: JoinPlan, limiting: Limiting) -> int:
+    """Return how far a slice of keys moves per cycle, on a circle of 2^32."""
+    times = [
+        source.window.micros
+        for source in plan.query.sources
+        if isinstance(source.window, TimeWindow)
+    ]
+    cycles = _WINDOWS_PER_TURN * max(times) / limiting.period if times else _CYCLES_PER_TURN
+    return max(int(2**32 / cycles), 1)

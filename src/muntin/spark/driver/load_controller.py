@@ -69,7 +69,8 @@ class LoadController:
         assert plan.tree is not None, "only trees are limited"
         assert plan.limiting is not None, "the plan has limits"
         shape = TreeShape.of(plan.tree)
-        adapter = Adapter(shape, control_of(plan, settings))
+        # Each partition has other keys, so a slice of them would not be the same part everywhere.
+        adapter = Adapter(shape, replace(control_of(plan, settings), by_key=False))
         period = plan.limiting.period / 1e6
         self._queries[plan.query.name] = _LimitedQuery(
             plan, adapter, settings.overload.resources, period, (None,) * shape.count
