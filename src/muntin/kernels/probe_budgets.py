@@ -165,6 +165,21 @@ def may_probe(budgets, h):
 
 
 @inline
+def may_begin(budgets, words, stale, source, address):
+    """Return whether a new row may probe: it has a budget, and is not stale itself.
+
+    A row that comes late is compared with rows as late as it is, so its partners need not be stale
+    where their freshness is larger, or where they are stored.
+    """
+    if budgets is None:
+        return True
+    if budgets.cycles[P_ENFORCE] != 0 and words[address + COORD] <= stale[source]:
+        budgets.half_joins[source, H_ARRIVED] += 1
+        return False
+    return may_probe(budgets, source)
+
+
+@inline
 def count_match(budgets, h):
     """Count a match of a half join."""
     if budgets is not None:

@@ -78,6 +78,7 @@ from muntin.kernels.probe_budgets import (
     first_slot,
     is_over,
     make_limits,
+    may_begin,
     may_probe,
     restore_counts,
     save_counts,
@@ -165,7 +166,7 @@ def climb(arena, program, tree, budgets, origin, scratch, stamp, silent, output,
     kept = np.int64(0)
     full = np.int64(-1)
     level = -1
-    if may_probe(budgets, origin):
+    if may_begin(budgets, words, limits.stale, origin, bound[origin]):
         level = 0
         cursor[0] = begin_level(arena, flat, path, tree, bound, counters)
     while level >= 0:

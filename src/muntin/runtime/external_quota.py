@@ -32,6 +32,8 @@ class ExternalQuota(OverloadControl):
         assert plan.limiting is not None, "only limited joins have probe budgets"
         self.plan = plan
         self._joins = 2 * len(plan.query.sources) - 2
+        self.is_late = False
+        """Whether the rows that come next have waited for too long."""
 
     def controls(self, plan: JoinPlan) -> bool:
         """Return whether it can continue with a plan."""
@@ -56,11 +58,11 @@ class ExternalQuota(OverloadControl):
         self._limiter.set_budgets(Budgets(tuple(rates), cap))
 
     def see(self, frontier: int, cursors: LogCursors) -> None:
-        """Measure freshness from the frontier while there are limits.
+        """Measure freshness from the frontier while there are limits, or rows come late.
 
-        Without limits results are complete, however late a batch is.
+        Otherwise results are complete.
         """
-        if self.is_limited:
+        if self.is_limited or self.is_late:
             self._limiter.see(frontier, cursors.counts())
         else:
             self._limiter.see_nothing()

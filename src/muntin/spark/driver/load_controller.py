@@ -27,10 +27,12 @@ from muntin.model.settings import Settings
 from muntin.plan.join import JoinPlan
 from muntin.runtime.overload import ages_in_words, control_of, half_join_names
 from muntin.spark.driver.batch_pacer import BatchPacer, MeasuredBatch
-from muntin.spark.exchange.controls import ControlRow, ProbeLimits
+from muntin.spark.exchange.controls import NEVER, ControlRow, ProbeLimits
 
 _log = logging.getLogger("muntin")
 
+_LATE = 2.0
+"""The trigger intervals of event time above which a batch is late, even without limits."""
 _COUNTED = ("arrivals", "probes", "matches", "states")
 
 
@@ -61,6 +63,7 @@ class LoadController:
         self._queries: dict[str, _LimitedQuery] = {}
         self._analysts = ThreadPoolExecutor(1, thread_name_prefix="muntin-load")
         self._lock = threading.Lock()
+        self._live = False
         self._batch = -1
         self._began = 0.0
 
@@ -74,9 +77,26 @@ class LoadController:
         self._queries[plan.query.name] = _LimitedQuery(
             plan, adapter, settings.overload.resources, period, (None,) * shape.count
         )
+        if self._live and len(self._queries) == 1:
+            self._announce()
+
+    def begin(self) -> None:
+        """Begin a live run: freshness holds from its first batch on."""
+        self.check_pace()
+        self._live = True
+        if self._queries:
+            self._announce()
+
+    def _announce(self) -> None:
+        """Send how much event time makes a batch late."""
+        micros = round(_LATE * self._pace.interval * 1e6) if self._live else NEVER
+        self._send(ControlRow(uuid.uuid4().hex, late_after=micros))
 
     def release(self) -> None:
         """Remove all limits, even those of an earlier run, for a run over the available input."""
+        self._live = False
+        if self._queries:
+            self._announce()
         for query in self._queries.values():
             shape = query.adapter.shape
             query.adapter, query.rates, query.sent = (
@@ -187,9 +207,8 @@ class LoadController:
     def _follow(self, query: _LimitedQuery, sample: Sample, resources: float | None) -> None:
         """Pass a sample to the adapter; the limit holds at once, its division after analysis."""
         request = query.adapter.observe(replace(sample, resources=resources))
-        if request is None:
-            self._send_limits(query)
-        else:
+        self._send_limits(query)
+        if request is not None:
             self._analysts.submit(self._analyzed, query, request)
 
     def _analyzed(self, query: _LimitedQuery, request: AnalysisRequest) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
 from muntin.spark.driver.batch_pacer import BatchPacer, MeasuredBatch
 from muntin.spark.driver.load_controller import LoadController
-from muntin.spark.exchange.controls import ControlRow, ProbeLimits
+from muntin.spark.exchange.controls import NEVER, ControlRow, ProbeLimits
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer
@@ -179,6 +180,34 @@ def test_given_resources_are_divided_by_arrivals_and_never_exceeded() -> None:
     assert sum(cap for cap in limits.caps if cap is not None) == pytest.approx(600)
     assert limits.caps[0] == pytest.approx(3 * float(limits.caps[1] or 0))
     assert all(rate is not None for partition in limits.rates for rate in partition)
+
+
+def test_the_limit_is_sent_before_the_analysis_that_divides_it() -> None:
+    made, sent = controller(resources="600")
+    release = threading.Event()
+    made._analysts.submit(release.wait)
+    try:
+        for batch in range(2):
+            made.observe(batch, 0.5, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
+        (limits,) = sent[-1].limits
+        assert sum(cap or 0.0 for cap in limits.caps) == pytest.approx(600)
+    finally:
+        release.set()
+        made.close()
+
+
+def test_live_runs_say_when_a_batch_is_late_and_other_runs_that_none_is() -> None:
+    made, sent = controller(interval=2.0)
+    made.begin()
+    assert [row.late_after for row in sent] == [4 * SECOND]
+    made.release()
+    assert [row.late_after for row in sent[1:]] == [NEVER, None]
+    made.drop("q")
+    made.begin()
+    assert len(sent) == 3, "nobody needs to know"
+    made.add(*planned())
+    assert sent[-1].late_after == 4 * SECOND
+    made.close()
 
 
 def test_limits_are_removed_when_the_load_has_fallen() -> None:
