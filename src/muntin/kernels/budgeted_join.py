@@ -56,10 +56,12 @@ from muntin.kernels.layout import (
     P_COUNTED_AT,
     P_CYCLE,
     P_MOST,
+    P_MOST_WORK,
     P_NEW,
     P_NEXT,
     P_PERIOD,
     P_USED,
+    P_WORK,
     SAMPLE_FIELDS,
     STORED,
     TAIL,
@@ -171,8 +173,8 @@ def finish_cycles(arena, tree, budgets, now, samples, scratch):
 def begin_cycle(budgets, rates, now):
     """Set the budgets of the cycle of ``now``.
 
-    The rates of the half joins are followed by that of all together and its budget in the last
-    cycle.
+    The rates of the half joins are followed by that of all together, its budget in the last cycle,
+    and the rate of work.
     """
     half_joins, cycles = budgets.half_joins, budgets.cycles
     cycle = now // cycles[P_PERIOD]
@@ -201,6 +203,9 @@ def begin_cycle(budgets, rates, now):
         rates[joins + 1] = quota + min(unspent, max(quota, 1.0))
         cycles[P_MOST] = np.int64(np.floor(rates[joins + 1]))
     cycles[P_USED] = 0
+    work = rates[joins + 2]
+    cycles[P_MOST_WORK] = np.int64(-1) if work < 0.0 else np.int64(np.floor(work))
+    cycles[P_WORK] = 0
     cycles[P_CYCLE] = cycle
     cycles[P_NEXT] = cycle
 

@@ -134,7 +134,8 @@ H_FIELDS = 10
 # the last row, the first one without a sample, the one from which rates hold, probes of all in this
 # cycle and the most of them (-1: any number); partial matches that a node keeps (0: as the windows
 # say), whether freshness is enforced, stale results; what came since nodes were counted, what there
-# was then, and when that was.
+# was then, and when that was; the work of this cycle, probes and matches, and the most of it (-1:
+# any).
 P_PERIOD = 0
 P_CHOICE = 1
 P_SEED = 2
@@ -149,7 +150,9 @@ P_STALE = 10
 P_NEW = 11
 P_COUNTED = 12
 P_COUNTED_AT = 13
-P_FIELDS = 14
+P_WORK = 14
+P_MOST_WORK = 15
+P_FIELDS = 16
 
 # Who may probe.
 OLDEST_FIRST = 0

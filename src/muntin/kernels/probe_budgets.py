@@ -38,10 +38,12 @@ from muntin.kernels.layout import (
     P_ENFORCE,
     P_KEEP,
     P_MOST,
+    P_MOST_WORK,
     P_PERIOD,
     P_SEED,
     P_STALE,
     P_USED,
+    P_WORK,
     RANDOMLY,
     SIZE,
     STORED,
@@ -140,6 +142,8 @@ def may_probe(budgets, h):
     half_joins[h, H_ARRIVED] += 1
     if cycles[P_MOST] >= 0 and cycles[P_USED] >= cycles[P_MOST]:
         return False
+    if cycles[P_MOST_WORK] >= 0 and cycles[P_WORK] >= cycles[P_MOST_WORK]:
+        return False
     budget = half_joins[h, H_BUDGET]
     if budget >= 0:
         if half_joins[h, H_PROBED] >= budget:
@@ -161,6 +165,7 @@ def may_probe(budgets, h):
                     return False
     half_joins[h, H_PROBED] += 1
     cycles[P_USED] += 1
+    cycles[P_WORK] += 1
     return True
 
 
@@ -184,6 +189,7 @@ def count_match(budgets, h):
     """Count a match of a half join."""
     if budgets is not None:
         budgets.half_joins[h, H_MATCHED] += 1
+        budgets.cycles[P_WORK] += 1
 
 
 @inline
@@ -219,6 +225,7 @@ def save_counts(budgets, scratch, n):
         scratch[at + s] = freshness[F_AGE, s]
     scratch[at + n] = cycles[P_USED]
     scratch[at + n + 1] = cycles[P_STALE]
+    scratch[at + n + 2] = cycles[P_WORK]
 
 
 @inline
@@ -237,3 +244,4 @@ def restore_counts(budgets, scratch, n):
         freshness[F_AGE, s] = scratch[at + s]
     cycles[P_USED] = scratch[at + n]
     cycles[P_STALE] = scratch[at + n + 1]
+    cycles[P_WORK] = scratch[at + n + 2]

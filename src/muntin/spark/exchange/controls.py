@@ -15,6 +15,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from muntin.operators.join.probe_limiter import Budgets
+
 HELD = "held"
 """The kind of output that carries the rows a control row requested."""
 
@@ -26,12 +28,21 @@ NEVER = -1
 class ProbeLimits:
     """Probes per second of event time allowed to a query, by partition; None means unlimited.
 
-    ``rates`` limits each half join, ``caps`` all of them together.
+    ``rates`` limits each half join, ``caps`` all of them together, ``works`` their probes and
+    matches.
     """
 
     query: str
     rates: tuple[tuple[float | None, ...], ...]
     caps: tuple[float | None, ...]
+    works: tuple[float | None, ...] = ()
+
+    def of(self, partition: int) -> Budgets | None:
+        """Return the limits of a partition; None if they are for fewer partitions."""
+        if partition >= len(self.rates):
+            return None
+        work = self.works[partition] if self.works else None
+        return Budgets(self.rates[partition], self.caps[partition], work)
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,12 @@ class ControlRow:
         """Return the control row in a JSON text."""
         value = json.loads(text)
         limits = tuple(
-            ProbeLimits(one["query"], tuple(map(tuple, one["rates"])), tuple(one["caps"]))
+            ProbeLimits(
+                one["query"],
+                tuple(map(tuple, one["rates"])),
+                tuple(one["caps"]),
+                tuple(one.get("works", ())),
+            )
             for one in value.get("limits", ())
         )
         exports = tuple((dataflow, stream) for dataflow, stream in value["exports"])

@@ -160,8 +160,9 @@ class Partition:
                 self._late_after = control.late_after
             for limits in control.limits:
                 # Limits of an interrupted batch may be for fewer partitions than there are now.
-                if limits.query in quotas and self.number < len(limits.rates):
-                    quotas[limits.query].limit(limits.rates[self.number], limits.caps[self.number])
+                budgets = limits.of(self.number)
+                if limits.query in quotas and budgets is not None:
+                    quotas[limits.query].limit(budgets)
         self._time = bounds_after(self._time.newest, self._time.ahead, self._moment, batch)
         for dataflow in self.dataflows:
             dataflow.floor = dataflow.final
