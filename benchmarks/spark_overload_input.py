@@ -32,8 +32,8 @@ class Ramp:
     window: int = 4
     freshness: int = 12
     interval: int = 2
-    phases: tuple[int, int, int] = (16, 60, 40)
-    rise: int = 20
+    phases: tuple[int, int, int] = (16, 40, 30)
+    rise: int = 10
     calm: float = 0.5
     over: float = 3.0
     first_rate: int = 200
@@ -45,11 +45,6 @@ class Ramp:
         before, over, _ = self.phases
         risen = min(second - before, before + over - second) / self.rise
         return capacity * (self.calm + (self.over - self.calm) * min(max(risen, 0.0), 1.0))
-
-    @property
-    def reached(self) -> float:
-        """The second at which as much comes as the machine holds."""
-        return self.phases[0] + self.rise * (1 - self.calm) / (self.over - self.calm)
 
     @property
     def seconds(self) -> int:
@@ -69,9 +64,9 @@ class Rows:
     values: dict[str, Integers]
 
     @classmethod
-    def drawn(cls, ramp: Ramp, capacity: float) -> Rows:
+    def drawn(cls, ramp: Ramp, capacity: float, seed: int = 5) -> Rows:
         """Poisson arrivals with uniform values."""
-        generator = np.random.default_rng(5)
+        generator = np.random.default_rng(seed)
         times, values = {}, {}
         for name in STREAMS:
             parts = [

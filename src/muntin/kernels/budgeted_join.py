@@ -56,6 +56,7 @@ from muntin.kernels.layout import (
     P_COUNTED_AT,
     P_CYCLE,
     P_MOST,
+    P_MOST_WORK,
     P_NEW,
     P_NEXT,
     P_PERIOD,
@@ -63,6 +64,7 @@ from muntin.kernels.layout import (
     P_SLICE_FROM,
     P_TURN,
     P_USED,
+    P_WORK,
     SAMPLE_FIELDS,
     STORED,
     TAIL,
@@ -175,8 +177,8 @@ def begin_cycle(budgets, rates, now):
     """Set the budgets of the cycle of ``now``.
 
     The rates of the half joins are followed by that of all together, its budget in the last cycle,
-    and the fraction of keys that may probe. The slice moves with event time, so that every key has
-    its turn.
+    the fraction of keys that may probe, and the rate of work. The slice of keys moves with event
+    time, so that every key has its turn.
     """
     half_joins, cycles = budgets.half_joins, budgets.cycles
     cycle = now // cycles[P_PERIOD]
@@ -208,6 +210,9 @@ def begin_cycle(budgets, rates, now):
     cycles[P_SLICE] = np.int64(part * 2.0**32) if 0.0 < part < 1.0 else np.int64(0)
     cycles[P_SLICE_FROM] = (cycle * cycles[P_TURN]) & 0xFFFFFFFF
     cycles[P_USED] = 0
+    work = rates[joins + 3]
+    cycles[P_MOST_WORK] = np.int64(-1) if work < 0.0 else np.int64(np.floor(work))
+    cycles[P_WORK] = 0
     cycles[P_CYCLE] = cycle
     cycles[P_NEXT] = cycle
 

@@ -137,7 +137,8 @@ H_FIELDS = 11
 # cycle and the most of them (-1: any number); partial matches that a node keeps (0: as the windows
 # say), whether freshness is enforced, stale results; what came since nodes were counted, what there
 # was then, and when that was; of the hashes of keys, a circle of 2^32, how many are in the slice
-# that may probe (0: all), where it begins, and how far it moves in a cycle.
+# that may probe (0: all), where it begins, and how far it moves in a cycle; the work of this cycle,
+# probes and matches, and the most of it (-1: any).
 P_PERIOD = 0
 P_CHOICE = 1
 P_SEED = 2
@@ -155,7 +156,9 @@ P_COUNTED_AT = 13
 P_SLICE = 14
 P_SLICE_FROM = 15
 P_TURN = 16
-P_FIELDS = 17
+P_WORK = 17
+P_MOST_WORK = 18
+P_FIELDS = 19
 
 # Who may probe.
 OLDEST_FIRST = 0

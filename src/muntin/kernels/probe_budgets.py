@@ -39,12 +39,14 @@ from muntin.kernels.layout import (
     P_ENFORCE,
     P_KEEP,
     P_MOST,
+    P_MOST_WORK,
     P_PERIOD,
     P_SEED,
     P_SLICE,
     P_SLICE_FROM,
     P_STALE,
     P_USED,
+    P_WORK,
     RANDOMLY,
     SIZE,
     STORED,
@@ -166,6 +168,8 @@ def may_probe(budgets, h):
     half_joins[h, H_ARRIVED] += 1
     if cycles[P_MOST] >= 0 and cycles[P_USED] >= cycles[P_MOST]:
         return False
+    if cycles[P_MOST_WORK] >= 0 and cycles[P_WORK] >= cycles[P_MOST_WORK]:
+        return False
     budget = half_joins[h, H_BUDGET]
     if budget >= 0:
         if half_joins[h, H_PROBED] >= budget:
@@ -187,7 +191,23 @@ def may_probe(budgets, h):
                     return False
     half_joins[h, H_PROBED] += 1
     cycles[P_USED] += 1
+    cycles[P_WORK] += 1
     return True
+
+
+@inline
+def may_begin(budgets, words, stale, source, address):
+    """Return whether a new row may probe: it has a budget, its key may, and it is not stale itself.
+
+    A row that comes late is compared with rows as late as it is, so its partners need not be stale
+    where their freshness is larger, or where they are stored.
+    """
+    if budgets is None:
+        return True
+    if budgets.cycles[P_ENFORCE] != 0 and words[address + COORD] <= stale[source]:
+        budgets.half_joins[source, H_ARRIVED] += 1
+        return False
+    return in_slice(budgets, words, address, source) and may_probe(budgets, source)
 
 
 @inline
@@ -195,6 +215,7 @@ def count_match(budgets, h):
     """Count a match of a half join."""
     if budgets is not None:
         budgets.half_joins[h, H_MATCHED] += 1
+        budgets.cycles[P_WORK] += 1
 
 
 @inline
@@ -230,6 +251,7 @@ def save_counts(budgets, scratch, n):
         scratch[at + s] = freshness[F_AGE, s]
     scratch[at + n] = cycles[P_USED]
     scratch[at + n + 1] = cycles[P_STALE]
+    scratch[at + n + 2] = cycles[P_WORK]
 
 
 @inline
@@ -248,3 +270,4 @@ def restore_counts(budgets, scratch, n):
         freshness[F_AGE, s] = scratch[at + s]
     cycles[P_USED] = scratch[at + n]
     cycles[P_STALE] = scratch[at + n + 1]
+    cycles[P_WORK] = scratch[at + n + 2]

@@ -76,9 +76,9 @@ from muntin.kernels.probe_budgets import (
     count_match,
     count_result,
     first_slot,
-    in_slice,
     is_over,
     make_limits,
+    may_begin,
     may_probe,
     restore_counts,
     save_counts,
@@ -166,7 +166,7 @@ def climb(arena, program, tree, budgets, origin, scratch, stamp, silent, output,
     kept = np.int64(0)
     full = np.int64(-1)
     level = -1
-    if in_slice(budgets, words, bound[origin], origin) and may_probe(budgets, origin):
+    if may_begin(budgets, words, limits.stale, origin, bound[origin]):
         level = 0
         cursor[0] = begin_level(arena, flat, path, tree, bound, counters)
     while level >= 0:

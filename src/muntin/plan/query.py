@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -25,17 +26,25 @@ class Emit(StrEnum):
 
 _START = Place(1, 1)
 
+Freshness: TypeAlias = tuple[tuple[int, Window], ...]
+"""The largest age of the rows of some sources in a result, by place."""
+
 
 @dataclass(frozen=True)
 class Query:
-    """A standing query; ``every`` is its re-evaluation interval in microseconds, if it has one."""
+    """A standing query; ``every`` is its re-evaluation interval in microseconds, if it has one.
+
+    ``freshness`` has how old rows may be in results under overload, by the place of their source;
+    ``leaf_freshness`` has the same for the window joins below operators, by the name of the join.
+    """
 
     name: str
     text: str
     root: Node
     emit: Emit = Emit.INSERTS
     every: int | None = None
-    freshness: tuple[tuple[int, Window], ...] = ()
+    freshness: Freshness = ()
+    leaf_freshness: tuple[tuple[str, Freshness], ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     place: Place = _START
 
@@ -72,10 +81,11 @@ class Query:
         if self.is_join:
             return (self,)
         joins = [node for node in self.leaves if isinstance(node, Join)]
+        fresh = dict(self.leaf_freshness)
         return tuple(
             Query(
                 join.name, self.text, replace(join, name=""), Emit.CHANGES, self.every,
-                place=self.place,
+                freshness=fresh.get(join.name, ()), place=self.place,
             )
             for join in joins
         )  # fmt: skip

@@ -32,6 +32,9 @@ class ExternalQuota(OverloadControl):
         assert plan.limiting is not None, "only limited joins have probe budgets"
         self.plan = plan
         self._joins = 2 * len(plan.query.sources) - 2
+        self._worked = 0
+        self.is_late = False
+        """Whether the rows that come next have waited for too long."""
 
     def controls(self, plan: JoinPlan) -> bool:
         """Return whether it can continue with a plan."""
@@ -47,20 +50,21 @@ class ExternalQuota(OverloadControl):
 
     @property
     def is_limited(self) -> bool:
-        """True if some rows may not probe."""
+        """True if some rows may not probe; a limit on work alone only contains a sudden load."""
         budgets = self._limiter.budgets
         return budgets.cap is not None or any(rate is not None for rate in budgets.rates)
 
-    def limit(self, rates: Sequence[float | None], cap: float | None) -> None:
+    def limit(self, budgets: Budgets) -> None:
         """Limit probes from the next cycle on."""
-        self._limiter.set_budgets(Budgets(tuple(rates), cap))
+        if budgets != self._limiter.budgets:
+            self._limiter.set_budgets(budgets)
 
     def see(self, frontier: int, cursors: LogCursors) -> None:
-        """Measure freshness from the frontier while there are limits.
+        """Measure freshness from the frontier while there are limits, or rows come late.
 
-        Without limits results are complete, however late a batch is.
+        Otherwise results are complete.
         """
-        if self.is_limited:
+        if self.is_limited or self.is_late:
             self._limiter.see(frontier, cursors.counts())
         else:
             self._limiter.see_nothing()
@@ -76,8 +80,18 @@ class ExternalQuota(OverloadControl):
         }
         states = samples[-1].states if samples else (0,) * self._joins
         limiter = self._limiter
-        aged = {"stale": limiter.stale_results(), "oldest": list(limiter.oldest_rows())}
-        return {"cycles": _cycles(samples), **totals, "states": list(states), **aged}
+        worked, self._worked = self._work() - self._worked, self._work()
+        others = {
+            "work": worked,
+            "stale": limiter.stale_results(),
+            "oldest": list(limiter.oldest_rows()),
+        }
+        return {"cycles": _cycles(samples), **totals, "states": list(states), **others}
+
+    def _work(self) -> int:
+        """Return the probes and matches so far."""
+        totals = self._limiter.totals()
+        return sum(totals.probes) + sum(totals.matches)
 
     def state(self) -> LimitState:
         """Return the state that is needed to make the same choices again."""
@@ -87,6 +101,7 @@ class ExternalQuota(OverloadControl):
         """Continue from a state."""
         self._limiter.budgets = state.budgets
         self._limiter.load_counts(state.counts)
+        self._worked = self._work()
 
     def stats(self) -> dict[str, object]:
         """Return the counts of a partition; the driver counts everything else."""

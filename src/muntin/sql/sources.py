@@ -24,7 +24,10 @@ MOST_SOURCES = 16
 def bind_freshness(
     clauses: Clauses, sources: Sequence[Scan], tokens: Tokens
 ) -> tuple[tuple[int, Window], ...]:
-    """Return the largest age of each stream's rows, by its place in FROM."""
+    """Return the largest age of each stream's rows, by its place in FROM.
+
+    An alias that several selects use is that of all of them.
+    """
     bound: dict[int, Window] = {}
     for alias, extent in clauses.freshness:
         if alias is None:
@@ -33,31 +36,29 @@ def bind_freshness(
                 for place, source in enumerate(sources)
                 if not source.stored
             )
-        place = next(
-            (
-                place
-                for place, source in enumerate(sources)
-                if source.alias.casefold() == alias.text.casefold()
-            ),
-            None,
-        )
-        if place is None:
+        places = [
+            place
+            for place, source in enumerate(sources)
+            if source.alias.casefold() == alias.text.casefold()
+        ]
+        if not places:
             raise tokens.error(
                 alias,
                 f"there is no {alias.text!r} in FROM",
                 f"FROM has {', '.join(source.alias for source in sources)}",
             )
-        if sources[place].stored:
+        stored = next((sources[place] for place in places if sources[place].stored), None)
+        if stored is not None:
             raise tokens.error(
                 alias,
-                f"{describe(sources[place])} has no freshness",
+                f"{describe(stored)} has no freshness",
                 "Name streams only; stored tables do not grow old",
             )
-        if place in bound:
+        if places[0] in bound:
             raise tokens.error(
                 alias, f"the freshness of {alias.text} is given twice", "Give it once"
             )
-        bound[place] = _freshness(sources[place], extent, tokens)
+        bound |= {place: _freshness(sources[place], extent, tokens) for place in places}
     return tuple(sorted(bound.items()))
 
 

@@ -12,6 +12,7 @@ import pytest
 import muntin
 from muntin.errors import SettingError, SqlError
 from muntin.model.catalog import Stream
+from muntin.operators.join.probe_limiter import Budgets
 from muntin.runtime.dataflow import Frontier
 from muntin.testing.dataflows import batches_of, dataflow_of
 
@@ -318,7 +319,7 @@ def test_views_above_a_limited_join_retract_expired_results() -> None:
         [Stream(name, schema, "ts") for name in "AB"], {"q": sql}, partition=True, overload="adapt"
     )
     (quota,) = dataflow.quotas().values()
-    quota.limit([None, 1.0], None)
+    quota.limit(Budgets((None, 1.0)))
     rows = {
         name: pa.table([keys, pa.array(times).cast(pa.timestamp("us"))], schema=schema)
         for name, keys, times in (("A", [1, 1], [0, 1]), ("B", [2, 2], [2, 3]))

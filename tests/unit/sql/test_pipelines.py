@@ -322,11 +322,25 @@ def test_errors_are_reported_at_their_place(known: Catalog, text: str, message: 
     assert caught.value.hint
 
 
-def test_a_snapshot_needs_every_and_freshness_is_refused(known: Catalog) -> None:
+def test_freshness_is_that_of_the_window_joins_below(known: Catalog) -> None:
+    query = read_query(
+        "SELECT k FROM (SELECT DISTINCT A.k FROM A, B WHERE A.k = B.k) x UNION ALL "
+        "SELECT B.k FROM B JOIN A ON A.k = B.k WINDOW 1 MINUTE FRESHNESS B 2 MINUTES",
+        "q",
+        known,
+    )
+    assert not query.freshness
+    ages = [[(place, str(window)) for place, window in join.freshness] for join in query.joins]
+    assert ages == [[(1, "[RANGE 2 minutes]")], [(0, "[RANGE 2 minutes]")]]
+    every = read_query("SELECT DISTINCT k FROM A WINDOW 1 MINUTE FRESHNESS 2 MINUTES", "q", known)
+    assert [len(join.freshness) for join in every.joins] == [1]
+    with pytest.raises(SqlError, match="there is no 'C' in FROM"):
+        read_query("SELECT DISTINCT k FROM A WINDOW 1 MINUTE FRESHNESS C 2 MINUTES", "q", known)
+
+
+def test_a_snapshot_needs_every(known: Catalog) -> None:
     with pytest.raises(SqlError, match="EMIT SNAPSHOT needs EVERY"):
         read_query("SELECT k FROM A WINDOW 1 MINUTE EMIT SNAPSHOT", "q", known)
-    with pytest.raises(SqlError, match="FRESHNESS is not supported above"):
-        read_query("SELECT DISTINCT k FROM A WINDOW 1 MINUTE FRESHNESS 2 MINUTES", "q", known)
     snapshot = read_query(
         "SELECT k FROM A WINDOW 1 MINUTE EVERY 1 SECOND EMIT SNAPSHOT", "q", known
     )

@@ -45,12 +45,15 @@ _CYCLES_PER_TURN = 4_096
 class Budgets:
     """Probes per second of event time: of each half join, and of all together; None: no limit.
 
-    Below 1, ``part`` is the fraction of keys whose rows may probe.
+    Below 1, ``part`` is the fraction of keys whose rows may probe. ``work`` limits the probes and
+    their matches: when a cycle has had as much, nothing probes any more. So it holds however much a
+    probe finds.
     """
 
     rates: tuple[float | None, ...]
     cap: float | None = None
     part: float = 1.0
+    work: float | None = None
 
     @classmethod
     def unlimited(cls, sources: int) -> Budgets:
@@ -97,7 +100,7 @@ class ProbeLimiter:
         self._cycles[layout.P_CHOICE] = _CHOICES[limiting.choice]
         self._cycles[layout.P_SEED] = limiting.seed
         self._cycles[layout.P_CYCLE] = layout.EVER
-        self._cycles[layout.P_MOST] = -1
+        self._cycles[layout.P_MOST] = self._cycles[layout.P_MOST_WORK] = -1
         self._cycles[layout.P_KEEP] = limiting.state_rows or 0
         self._cycles[layout.P_ENFORCE] = int(limiting.enforce)
         self._cycles[layout.P_TURN] = _turn(windows.plan, limiting)
@@ -107,7 +110,7 @@ class ProbeLimiter:
         self.freshness[layout.F_SIZE] = limiting.freshness
         self.freshness[layout.F_PRESENT] = layout.EVER
         self.arrays = BudgetArrays(self._half_joins, self._cycles, self.freshness)
-        self._rates = np.full(joins + 3, _FREE)
+        self._rates = np.full(joins + 4, _FREE)
         self._samples = np.zeros((1 + EMPTY_CYCLES, 1 + layout.SAMPLE_FIELDS * joins), np.int64)
         self._scratch = np.zeros(9 * sources + layout.SCRATCH + 3 * joins, np.int64)
         self._taken: list[CycleSample] = []
@@ -122,10 +125,11 @@ class ProbeLimiter:
         assert len(budgets.rates) == len(self._half_joins), "one rate for each half join"
         seconds = self.limiting.period / _SECOND
         self.budgets = budgets
-        self._rates[:-2] = [
-            _FREE if rate is None else rate * seconds for rate in (*budgets.rates, budgets.cap)
+        scaled = [
+            _FREE if rate is None else rate * seconds
+            for rate in (*budgets.rates, budgets.cap, budgets.work)
         ]
-        self._rates[-1] = budgets.part
+        self._rates[:-3], self._rates[-2:] = scaled[:-1], (budgets.part, scaled[-1])
         if self._reporting is not None:
             self._cycles[layout.P_BASE] = self._reporting + 1
         else:

@@ -111,7 +111,7 @@ class ControlQueue:
         if repeated:
             return Controls()
         with self._lock:
-            controls = Controls(self._moment, tuple(sorted(self._rows)))
+            controls = Controls(self._moment, tuple(self._rows))
             if controls:
                 planned = PlannedBatch(batch, has_rows, controls)
                 self._storage.put(_PLANNED, encode(planned, _PLANNED))

@@ -131,7 +131,7 @@ class EngineRun:
             prepare_part("pipelines")
         self._parts.writer.failure = None
         if live:
-            self._parts.load.check_pace()
+            self._parts.load.begin()
         else:
             self._parts.load.release()
 

@@ -2,8 +2,8 @@
 
 A *moment* promises that no row up to an instant will follow, so time advances without rows. A
 :class:`ControlRow` announces a change of the deployment, which is in force after the batch that
-brings it, and requests the rows that a new query starts with. Or it sets probe limits, which hold
-from its batch on.
+brings it, and requests the rows that a new query starts with. Or it sets probe limits, or how much
+event time makes a batch late; these hold from its batch on.
 
 Exactly once: the driver decides which batch brings a control and writes that down before the batch
 runs (:mod:`muntin.spark.driver.control_queue`); partitions keep controls with the rows of the
@@ -15,29 +15,48 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from muntin.operators.join.probe_limiter import Budgets
+
 HELD = "held"
 """The kind of output that carries the rows a control row requested."""
+
+NEVER = -1
+"""No batch is late: nothing waits for its results."""
 
 
 @dataclass(frozen=True)
 class ProbeLimits:
     """Probes per second of event time allowed to a query, by partition; None means unlimited.
 
-    ``rates`` limits each half join, ``caps`` all of them together.
+    ``rates`` limits each half join, ``caps`` all of them together, ``works`` their probes and
+    matches.
     """
 
     query: str
     rates: tuple[tuple[float | None, ...], ...]
     caps: tuple[float | None, ...]
+    works: tuple[float | None, ...] = ()
+
+    def of(self, partition: int) -> Budgets | None:
+        """Return the limits of a partition; None if they are for fewer partitions."""
+        if partition >= len(self.rates):
+            return None
+        work = self.works[partition] if self.works else None
+        return Budgets(self.rates[partition], self.caps[partition], work=work)
 
 
 @dataclass(frozen=True)
 class ControlRow:
-    """Announces the change ``name``, requests rows by dataflow and stream, or sets probe limits."""
+    """Announces the change ``name``, requests rows by dataflow and stream, or sets probe limits.
+
+    ``late_after``: a batch that covers more microseconds of event time is late, so freshness holds
+    in it even without limits; None leaves it as it is.
+    """
 
     name: str
     exports: tuple[tuple[str, str], ...] = ()
     limits: tuple[ProbeLimits, ...] = ()
+    late_after: int | None = None
 
     def to_text(self) -> str:
         """Return the control row as JSON."""
@@ -48,11 +67,16 @@ class ControlRow:
         """Return the control row in a JSON text."""
         value = json.loads(text)
         limits = tuple(
-            ProbeLimits(one["query"], tuple(map(tuple, one["rates"])), tuple(one["caps"]))
+            ProbeLimits(
+                one["query"],
+                tuple(map(tuple, one["rates"])),
+                tuple(one["caps"]),
+                tuple(one.get("works", ())),
+            )
             for one in value.get("limits", ())
         )
         exports = tuple((dataflow, stream) for dataflow, stream in value["exports"])
-        return cls(value["name"], exports, limits)
+        return cls(value["name"], exports, limits, value.get("late_after"))
 
 
 @dataclass(frozen=True)

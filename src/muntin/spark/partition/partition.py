@@ -19,14 +19,14 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from muntin.model.clock import BEFORE_ALL
+from muntin.model.clock import AFTER_ALL, BEFORE_ALL
 from muntin.operators.join.schedule import TurnPace
 from muntin.plan.query import Emit
 from muntin.runtime.external_quota import LimitState
 from muntin.runtime.holdings import positions
 from muntin.runtime.query_group import Output
 from muntin.runtime.running_pipeline import RunningPipeline
-from muntin.spark.exchange.controls import HELD, ControlRow
+from muntin.spark.exchange.controls import HELD, NEVER, ControlRow
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import (
     TIMELESS,
@@ -65,6 +65,7 @@ class Partition:
         self._counts = BatchCounts({}, {})
         self._limits: Mapping[str, LimitState] = {}
         """The probe budgets before the first batch, if it is not the first of all."""
+        self._late_after = NEVER
         self._positions: dict[str, dict[str, int]] = {}
         self._results: dict[str, list[pa.Table]] = {}
 
@@ -155,16 +156,32 @@ class Partition:
         quotas = self.dataflows.quotas()
         self.dataflows.load_limits(self._limits)
         self._limits = {}
-        for limits in (
-            limits for text in batch.controls for limits in ControlRow.from_text(text).limits
-        ):
-            # Limits of an interrupted batch may be for fewer partitions than there are now.
-            if limits.query in quotas and self.number < len(limits.rates):
-                quotas[limits.query].limit(limits.rates[self.number], limits.caps[self.number])
+        for control in map(ControlRow.from_text, batch.controls):
+            if control.late_after is not None:
+                self._late_after = control.late_after
+            for limits in control.limits:
+                # Limits of an interrupted batch may be for fewer partitions than there are now.
+                budgets = limits.of(self.number)
+                if limits.query in quotas and budgets is not None:
+                    quotas[limits.query].limit(budgets)
         self._time = bounds_after(self._time.newest, self._time.ahead, self._moment, batch)
         for dataflow in self.dataflows:
             dataflow.floor = dataflow.final
         self.dataflows.move(self._time.newest)
+        for dataflow in self.dataflows:
+            for quota in dataflow.dataflow.quotas().values():
+                quota.is_late = self._is_late(dataflow, batch)
+
+    def _is_late(self, dataflow: PartitionDataflow, batch: PartitionBatch) -> bool:
+        """Return whether a batch covers too much event time: its first rows waited for long.
+
+        Rows that wait for another stream, or that are late themselves, do not count.
+        """
+        times = [
+            first for stream in dataflow.streams for first, *_ in batch.segments.get(stream, ())
+        ]
+        first = max(min(times, default=AFTER_ALL), dataflow.floor[0])
+        return self._late_after != NEVER and dataflow.final[0] - first > self._late_after
 
     def _in_range(self, rows: RoutedRows) -> tuple[RoutedRows, RoutedRows]:
         """Return the rows in range of their streams, and those too far ahead."""
@@ -246,13 +263,15 @@ class Partition:
         self.dataflows.move(self._time.newest)
         self._moment = clock.moment
         self._limits = clock.limits
+        self._late_after = clock.late_after
         self._positions = clock.positions or {}
 
     def clock(self) -> PartitionClock:
         """Return the progress of event time."""
         found = {each.name: positions(each.dataflow) for each in self.dataflows}
         newest, ahead = dict(self._time.newest), dict(self._time.ahead)
-        return PartitionClock(newest, self._moment, self.dataflows.limits(), found, ahead)
+        limits = self.dataflows.limits()
+        return PartitionClock(newest, self._moment, limits, found, ahead, self._late_after)
 
     def reached(self) -> dict[int, int]:
         """Return the watermark by rows of every partitioning that ever was."""

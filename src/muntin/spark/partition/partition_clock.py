@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from muntin.runtime.external_quota import LimitState
+from muntin.spark.exchange.controls import NEVER
 
 CameBefore: TypeAlias = dict[str, dict[str, int]]
 """For each query, how many of the rows of a snapshot came before it, stream by stream."""
@@ -20,7 +21,8 @@ class PartitionClock:
     :mod:`muntin.runtime.external_quota`. ``ahead`` is for each stream how many consecutive rows
     were too far ahead of it, see :mod:`muntin.spark.exchange.time_bounds`. ``positions`` is for
     each dataflow how many rows of its streams there were: FIRST and LAST in a global stage
-    identify rows by their positions.
+    identify rows by their positions. ``late_after`` is the event time that makes a batch late, see
+    :class:`muntin.spark.exchange.controls.ControlRow`.
     """
 
     newest: dict[str, int]
@@ -28,3 +30,4 @@ class PartitionClock:
     limits: Mapping[str, LimitState] = field(default_factory=dict)
     positions: dict[str, dict[str, int]] | None = None
     ahead: Mapping[str, int] = field(default_factory=dict)
+    late_after: int = NEVER

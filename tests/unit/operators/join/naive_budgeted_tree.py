@@ -35,6 +35,7 @@ class Cycle:
     number: int
     budgets: list[int | None]
     cap: float | None
+    work: float | None
     expected: list[int]
     arrivals: list[int]
     probes: list[int]
@@ -123,7 +124,9 @@ class NaiveTree:
                     + (number - last.number - 1) * quota
                 )
             cap = quota + min(unspent, max(quota, 1.0))
-        self.cycle = Cycle(number, budgets, cap, expected, *([0] * self.joins for _ in range(3)))
+        work = None if self.budgets.work is None else self.budgets.work * seconds
+        counts = ([0] * self.joins for _ in range(3))
+        self.cycle = Cycle(number, budgets, cap, work, expected, *counts)
         self.sampled = number
 
     def _may_probe(self, h: int) -> bool:
@@ -131,6 +134,8 @@ class NaiveTree:
         assert cycle is not None
         cycle.arrivals[h] += 1
         if cycle.cap is not None and cycle.used >= floor(cycle.cap):
+            return False
+        if cycle.work is not None and cycle.used + sum(cycle.matches) >= floor(cycle.work):
             return False
         budget, expected = cycle.budgets[h], cycle.expected[h]
         if budget is not None:

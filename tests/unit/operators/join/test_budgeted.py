@@ -92,9 +92,11 @@ def schedules(draw: st.DrawFn, sources: int) -> dict[int, Budgets]:
     for cycle in draw(st.lists(st.integers(0, 12), max_size=3, unique=True)):
         limits = draw(st.lists(rates, min_size=2 * sources - 2, max_size=2 * sources - 2))
         cap = draw(st.one_of(st.none(), st.sampled_from([0.0, 0.4, 2.0, 5.5])))
+        work = draw(st.one_of(st.none(), st.sampled_from([0.0, 1.0, 4.0, 9.5])))
         chosen[cycle] = Budgets(
             tuple(None if rate is None else rate / seconds for rate in limits),
             None if cap is None else cap / seconds,
+            None if work is None else work / seconds,
         )
     return chosen
 

@@ -31,6 +31,9 @@ def test_the_next_batch_takes_everything_that_waits_once(tmp_path: Path) -> None
     assert controls.urgent.is_set()
     taken = controls.plan(1, has_rows=True)
     assert (taken.moment, taken.names()) == (5, {"a", "b"})
+    assert [ControlRow.from_text(text).name for text in taken.rows] == ["b", "a"], (
+        "in the order in which they were sent: of two limits the later one holds"
+    )
     assert not controls.urgent.is_set()
     controls.complete(taken)
     assert controls.plan(2, has_rows=True) == Controls()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,9 +14,8 @@ from muntin.engine.declarations import Declarations
 from muntin.errors import SettingError
 from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
-from muntin.spark.driver.batch_pacer import BatchPacer, MeasuredBatch
 from muntin.spark.driver.load_controller import LoadController
-from muntin.spark.exchange.controls import ControlRow, ProbeLimits
+from muntin.spark.exchange.controls import NEVER, ControlRow, ProbeLimits
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer
@@ -66,7 +66,13 @@ def reported(arrivals: list[int], matches: float, *, cycles: int = 2) -> Mapping
         "matches": [int(count * matches) for count in arrivals],
         "states": [3 * count for count in arrivals],
     }
-    return {"overload": {"q": {"cycles": cycles, **counts, "stale": 0, "oldest": [SECOND] * 3}}}
+    work = sum(counts["probes"]) + sum(counts["matches"])
+    others = {"work": work, "stale": 0, "oldest": [SECOND] * 3}
+    return {
+        "newest": 0,
+        "rows_in": {"A": sum(arrivals[:3])},
+        "overload": {"q": {"cycles": cycles, **counts, **others}},
+    }
 
 
 def analysed(made: LoadController) -> None:
@@ -75,90 +81,6 @@ def analysed(made: LoadController) -> None:
     Real batches take longer than an analysis; those of a test do not.
     """
     made._analysts.submit(int).result()
-
-
-# -- the pace -------------------------------------------------------------------------------------
-
-
-def test_there_is_no_limit_while_batches_finish_in_time() -> None:
-    pace = BatchPacer(2.0)
-    for _ in range(5):
-        pace.learn(MeasuredBatch(1.2, 10_000, passed=2.0))
-    assert pace.resources() is None
-
-
-def test_a_batch_that_takes_too_long_has_its_probes_cut_in_proportion_to_their_time() -> None:
-    pace = BatchPacer(2.0)
-    pace.learn(MeasuredBatch(0.5, 1_000, passed=2.0, since=2.0))
-    pace.learn(MeasuredBatch(3.5, 100_000, passed=2.0, since=2.0))
-    assert pace.most == pytest.approx(100_000 * 0.73 / 3.03, rel=0.01), (
-        "1.2 of 2 seconds, of which 0.47 go by whatever is done"
-    )
-    assert pace.resources() == pytest.approx((pace.most or 0.0) / 3.5), (
-        "the next batch has what came in 3.5 seconds"
-    )
-    pace.learn(MeasuredBatch(1.2, pace.most or 0.0, passed=3.5, since=3.5))
-    assert pace.resources() == pytest.approx(1.4 * (pace.most or 0.0) / 3.5), (
-        "more is given step by step"
-    )
-    pace.learn(MeasuredBatch(1.2, pace.most or 0.0, passed=2.0, since=2.0))
-    assert pace.resources() == pytest.approx((pace.most or 0.0) / 2.0), (
-        "a batch that covered much says nothing about the next one"
-    )
-
-
-def test_probes_that_find_more_are_fewer() -> None:
-    pace = BatchPacer(2.0)
-    pace.learn(MeasuredBatch(3.0, 1_000, 9_000, 2.0, 2.0))
-    assert pace.most == pytest.approx(4_000)
-    assert pace.resources() == pytest.approx(400 / 3.0)
-    before = 0.0
-    for _ in range(4):
-        pace.learn(MeasuredBatch(1.2, 400, 3_600, 2.0, 2.0))
-        before = pace.resources() or 0.0
-    pace.learn(MeasuredBatch(1.2, 200, 3_800, 2.0, 2.0))
-    after = pace.resources() or 0.0
-    assert before == pytest.approx(400 / 2.0)
-    assert after == pytest.approx(before / 2)
-    for _ in range(3):
-        pace.learn(MeasuredBatch(1.2, 400, 3_600, 2.0, 2.0))
-        assert pace.resources() == pytest.approx(after), (
-            "what is found comes and goes with the limits: the most of the last batches counts"
-        )
-    pace.learn(MeasuredBatch(1.2, 400, 3_600, 2.0, 2.0))
-    assert pace.resources() == pytest.approx(1.4 * after), "more is given step by step"
-
-
-def test_a_batch_with_time_left_gets_more_unless_it_did_not_use_what_it_had() -> None:
-    pace = BatchPacer(2.0)
-    pace.learn(MeasuredBatch(3.0, 60_000, passed=2.0))
-    limit = pace.most or 0.0
-    assert limit == pytest.approx(24_000)
-    pace.learn(MeasuredBatch(0.6, limit, passed=2.0))
-    raised = pace.most
-    assert raised is not None
-    assert limit < raised <= 1.4 * limit
-    pace.learn(MeasuredBatch(0.7, 0.1 * limit, passed=2.0))
-    assert pace.most == raised
-
-
-def test_the_controller_holds_a_machine_whose_batches_slow_down_with_probes() -> None:
-    pace = BatchPacer(2.0)
-    demand, seconds = 400_000.0, 0.0
-    for _ in range(20):
-        resources = pace.resources()
-        allowed = demand if resources is None else min(demand, resources * 2.0)
-        seconds = 0.4 + allowed * 1e-5
-        pace.learn(MeasuredBatch(seconds, allowed, passed=2.0))
-    assert seconds == pytest.approx(1.2, rel=0.05)
-
-
-@pytest.mark.parametrize("seconds", [0.0, 1e-9, 1e6])
-def test_unusual_batches_do_not_break_the_controller(seconds: float) -> None:
-    pace = BatchPacer(2.0)
-    pace.learn(MeasuredBatch(3.0, 1_000, passed=2.0))
-    pace.learn(MeasuredBatch(seconds, 0, passed=0.0))
-    assert pace.resources() is None or float(pace.resources() or 0) > 0
 
 
 # -- the governor ---------------------------------------------------------------------------------
@@ -181,8 +103,38 @@ def test_given_resources_are_divided_by_arrivals_and_never_exceeded() -> None:
     assert all(rate is not None for partition in limits.rates for rate in partition)
 
 
+def test_the_limit_is_sent_before_the_analysis_that_divides_it() -> None:
+    made, sent = controller(resources="600")
+    release = threading.Event()
+    made._analysts.submit(release.wait)
+    try:
+        for batch in range(2):
+            made.observe(batch, 0.5, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
+        (limits,) = sent[-1].limits
+        assert sum(cap or 0.0 for cap in limits.caps) == pytest.approx(600)
+    finally:
+        release.set()
+        made.close()
+
+
+def test_live_runs_say_when_a_batch_is_late_and_other_runs_that_none_is() -> None:
+    made, sent = controller(interval=2.0)
+    made.begin()
+    assert [row.late_after for row in sent] == [4 * SECOND, None]
+    made.release()
+    assert [row.late_after for row in sent[2:]] == [NEVER, None]
+    assert sent[-1].limits[0].works == ()
+    made.drop("q")
+    made.begin()
+    assert len(sent) == 4, "nobody needs to know"
+    made.add(*planned())
+    assert any(row.late_after == 4 * SECOND for row in sent[4:])
+    made.close()
+
+
 def test_limits_are_removed_when_the_load_has_fallen() -> None:
     made, sent = controller(interval=2.0)
+    made.begin()
     for batch in range(4):
         made.observe(batch, 4.0, [reported([9_000] * 4, 2.0), reported([9_000] * 4, 2.0)])
         analysed(made)
@@ -197,14 +149,66 @@ def test_limits_are_removed_when_the_load_has_fallen() -> None:
     assert {rate for partition in limits.rates for rate in partition} == {None}
 
 
-def test_the_first_batch_which_starts_workers_is_not_taken_for_overload() -> None:
+def test_only_the_limit_on_work_remains_after_the_first_batch_in_which_everything_fits() -> None:
+    made, sent = controller(interval=2.0)
+    made.begin()
+    calm = [reported([3_000] * 4, 2.0), reported([3_000] * 4, 2.0)]
+    high = [reported([90_000] * 4, 20.0), reported([90_000] * 4, 20.0)]
+    for part in high:
+        part["overload"]["q"]["probes"] = [900] * 4
+    for batch in range(12):
+        made.observe(batch, 1.0, calm if batch < 6 else high)
+        analysed(made)
+    (limits,) = sent[-1].limits
+    assert None not in limits.caps
+    made.observe(12, 1.0, calm)
+    analysed(made)
+    (limits,) = sent[-1].limits
+    assert limits.caps == (None, None)
+    assert {rate for partition in limits.rates for rate in partition} == {None}
+    assert None not in limits.works
+    made.close()
+
+
+def test_the_first_batch_of_a_run_which_starts_workers_is_not_taken_for_overload() -> None:
     made, _ = controller(interval=2.0)
-    made.observe(0, 30.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
-    made.observe(1, 1.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
-    assert not made.report()["q"]["overloaded"]
-    made.observe(2, 30.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
+    batch = 0
+    for _ in range(2):
+        made.begin()
+        made.observe(batch, 30.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
+        made.observe(batch + 1, 1.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
+        assert not made.report()["q"]["overloaded"]
+        batch += 2
+    made.observe(batch, 30.0, [reported([900] * 4, 2.0), reported([900] * 4, 2.0)])
     made.close()
     assert made.report()["q"]["overloaded"]
+
+
+def test_work_is_limited_before_the_first_batch_and_divided_by_arrivals() -> None:
+    made, sent = controller(interval=2.0)
+    made.begin()
+    (first,) = sent[-1].limits
+    assert first.caps == (None, None), "nothing is overloaded yet"
+    assert set(first.rates) == {(None,) * 4}
+    assert len({*first.works}) == 1
+    assert None not in first.works
+    for batch in range(3):
+        made.observe(batch, 1.0, [reported([9_000] * 4, 2.0), reported([3_000] * 4, 2.0)])
+    (limits,) = sent[-1].limits
+    most, least = limits.works
+    assert most is not None
+    assert least is not None
+    assert most == pytest.approx(min(3 * least, made.report()["q"]["work_limit"]), rel=0.11)
+    made.close()
+
+
+def test_given_resources_hold_from_the_first_batch_and_have_no_limit_on_work() -> None:
+    made, sent = controller(interval=2.0, resources="600")
+    made.begin()
+    (limits,) = sent[-1].limits
+    assert {*limits.caps} == {600}
+    assert limits.works == (None, None)
+    made.close()
 
 
 def test_a_repeated_batch_counts_once_and_one_without_cycles_not_at_all() -> None:
