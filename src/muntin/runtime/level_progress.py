@@ -63,10 +63,13 @@ class LevelProgress:
         return any(instant < self._join.now for instant in self._reached.values())
 
     def begin(self) -> None:
-        """Note what has been reached before rows are taken whose work is deferred."""
+        """Note what has been reached before rows are taken whose work is deferred.
+
+        Rows of the last instant may still come: a join begins at a frontier within an instant.
+        """
         if self._join.query.emit is Emit.CHANGES and not self._reached:
             levels = levels_of(self._join.query, self._join.group)
-            self._reached = dict.fromkeys(levels, self._join.now)
+            self._reached = dict.fromkeys(levels, self._join.now - 1)
 
     def end(self) -> None:
         """Note that no work is deferred any more."""
