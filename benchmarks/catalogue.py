@@ -17,6 +17,7 @@ from benchmarks.peers_bench import bench_peers
 from benchmarks.pipelines import bench_pipelines
 from benchmarks.replan import bench_replan
 from benchmarks.report import Progress, Report
+from benchmarks.scheduled_groups import bench_scheduled_groups
 from benchmarks.shared import bench_shared
 from benchmarks.spark import bench_spark
 from benchmarks.spark_aggregate import bench_spark_aggregate
@@ -50,6 +51,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "invalidation": bench_invalidation,
     "shared": bench_shared,
     "groups": bench_groups,
+    "scheduled-groups": bench_scheduled_groups,
     "pipelines": bench_pipelines,
     "overload": bench_overload,
     "spark": bench_spark,

@@ -6,6 +6,7 @@ The engine has seven windows; rows come in bursts.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -51,10 +52,21 @@ class Waits:
         self.last = max(self.last, waited)
 
 
+def plain_sql(window: int) -> str:
+    """Return the join under a window in seconds."""
+    return f"SELECT A.k FROM A, B WHERE A.k = B.k WINDOW {window} SECONDS"
+
+
 class Running:
     """A background engine with full windows, and the results seen by each window's subscriber."""
 
-    def __init__(self, scheduler: str, bursts: Bursts, windows: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        scheduler: str,
+        bursts: Bursts,
+        windows: tuple[int, ...],
+        sql: Callable[[int], str] = plain_sql,
+    ) -> None:
         self.engine = Engine(scheduler=scheduler)
         self._bursts = bursts
         self._given = bursts.rate * _LARGEST
@@ -67,12 +79,8 @@ class Running:
             self.engine.stream(name, table.schema, time="ts")
         self.waits, queries = [], []
         for window in windows:
-            sql = (
-                f"SELECT A.k FROM A [RANGE {window} SECONDS], B [RANGE {window} SECONDS] WHERE A.k "
-                "= B.k"
-            )
             self.waits.append(Waits())
-            queries.append(self.engine.query(sql, name=f"within_{window}"))
+            queries.append(self.engine.query(sql(window), name=f"within_{window}"))
             queries[-1].subscribe(self.waits[-1].take, buffer=1 << 30)
         for name, table in self._rows.items():
             self.engine.push(name, table.slice(0, self._given))
@@ -104,9 +112,14 @@ class Running:
         self.engine.advance(self._given * _SECOND // self._bursts.rate - 1)
 
 
-def run(scheduler: str, bursts: Bursts, windows: tuple[int, ...]) -> list[Waits]:
+def run(
+    scheduler: str,
+    bursts: Bursts,
+    windows: tuple[int, ...],
+    sql: Callable[[int], str] = plain_sql,
+) -> list[Waits]:
     """Fill the windows, push bursts when the engine is idle, and return the subscribers' times."""
-    running = Running(scheduler, bursts, windows)
+    running = Running(scheduler, bursts, windows, sql)
     for _ in range(bursts.times):
         running.push(bursts.rows)
         running.close()

@@ -137,7 +137,13 @@ def write_bursts(folder: Path, bursts: Bursts) -> None:
             done += seconds * bursts.rate
 
 
-def run(spark: SparkSession, data: Path, bursts: Bursts, scheduler: str) -> Waits:
+def run(
+    spark: SparkSession,
+    data: Path,
+    bursts: Bursts,
+    scheduler: str,
+    sql: Callable[[int], str] = join_sql,
+) -> Waits:
     """Return all queries over all files under a scheduler."""
     waits = Waits(bursts.batches())
     with tempfile.TemporaryDirectory() as checkpoint:
@@ -147,7 +153,7 @@ def run(spark: SparkSession, data: Path, bursts: Bursts, scheduler: str) -> Wait
         for name in "AB":
             engine.execute(declare_stream(name, data, 1))
         for window in bursts.windows:
-            query = engine.query(join_sql(window), name=f"within_{window}", sink=NotingSink(waits))
+            query = engine.query(sql(window), name=f"within_{window}", sink=NotingSink(waits))
             query.subscribe(waits.subscriber(window), buffer=_BUFFER)
         engine.process_available()
         assert engine.progress is not None, "it ran"
@@ -166,7 +172,12 @@ def run(spark: SparkSession, data: Path, bursts: Bursts, scheduler: str) -> Wait
     return waits
 
 
-def measure(progress: Progress, spark: SparkSession, bursts: Bursts) -> dict[str, list[Waits]]:
+def measure(
+    progress: Progress,
+    spark: SparkSession,
+    bursts: Bursts,
+    sql: Callable[[int], str] = join_sql,
+) -> dict[str, list[Waits]]:
     """Return the runs of each scheduler."""
     found: dict[str, list[Waits]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="muntin-bench-") as folder:
@@ -174,13 +185,14 @@ def measure(progress: Progress, spark: SparkSession, bursts: Bursts) -> dict[str
         write_bursts(Path(folder), bursts)
         for number, scheduler in enumerate(bursts.runs, 1):
             progress(f"{scheduler}, run {number} of {len(bursts.runs)}")
-            found[scheduler].append(run(spark, Path(folder), bursts, scheduler))
+            found[scheduler].append(run(spark, Path(folder), bursts, scheduler, sql))
     sums = [waits.sums for some in found.values() for waits in some]
     assert all(one == sums[0] for one in sums), f"schedulers must give the same results: {sums}"
     return found
 
 
-def _together(runs: Sequence[Waits], window: int, seconds: int) -> ResponseTimes:
+def together(runs: Sequence[Waits], window: int, seconds: int) -> ResponseTimes:
+    """Return the times of a window in bursts of some seconds, of all runs."""
     times = ResponseTimes()
     for waits in runs:
         times.merge(waits.times[window, seconds])
@@ -196,7 +208,7 @@ def bench_spark_bursts(progress: Progress, *, quick: bool = False) -> Report:
         for scheduler, runs in found.items():
             until_sink = mean(wait for waits in runs for wait in waits.until_sink[seconds])
             for window in bursts.windows:
-                times = _together(runs, window, seconds)
+                times = together(runs, window, seconds)
                 told = {name: round(1_000 * value, 1) for name, value in times.stats().items()}
                 rows.append(
                     {

@@ -9,6 +9,7 @@ import pyarrow as pa
 from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.metrics import ResponseTimes
+from muntin.runtime.plan_stats import scheduler_of, without_effect
 from muntin.runtime.running_query import RunningQuery
 from muntin.runtime.stream_input import StreamInput
 
@@ -61,13 +62,16 @@ def take_measures(dataflow: Dataflow) -> Mapping[str, tuple[ResponseTimes, dict[
     }
 
 
-def schedulers(dataflow: Dataflow) -> dict[str, str]:
-    """Return the scheduler of the join of each query that has no operators above its join."""
-    return {
-        name: running.join.metrics.scheduler
-        for name, running in dataflow.queries.items()
-        if isinstance(running, RunningQuery)
-    }
+def schedulers(dataflow: Dataflow) -> dict[str, dict[str, object]]:
+    """Return for each query the scheduler of its joins, and the settings without effect on them."""
+    found: dict[str, dict[str, object]] = {}
+    for name, running in dataflow.queries.items():
+        leaves = [running] if isinstance(running, RunningQuery) else running.leaves
+        found[name] = {
+            "scheduler": scheduler_of(leaves),
+            "without_effect": without_effect(leaves),
+        }
+    return found
 
 
 def closed(dataflow: Dataflow) -> int:

@@ -63,6 +63,13 @@ class JoinMetrics:
         schedule = self._join.operator.tactic.schedule
         return "lwo" if schedule is None else str(schedule.scheduler)
 
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """The settings that have no effect on the join, each with the reason."""
+        join = self._join
+        reason = join.scheduling.without_effect(join.plan, join.group)
+        return {"scheduler": reason} if reason else {}
+
     def stats(self) -> dict[str, object]:
         """Return all counts of the join."""
         join, operator = self._join, self._join.operator
@@ -82,6 +89,7 @@ class JoinMetrics:
             **join.monitor.stats(),
             "measured": join.monitor.measured(join.plan),
             "scheduler": self.scheduler,
+            "without_effect": self.without_effect,
             "overload": self._overload(),
             "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
         }

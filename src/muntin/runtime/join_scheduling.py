@@ -9,7 +9,7 @@ from muntin.model.settings import Scheduler, Settings, TreeChoice
 from muntin.model.window import window_size
 from muntin.operators.join.schedule import Schedule, obstacle
 from muntin.plan.join import JoinPlan
-from muntin.plan.query import Emit, Query
+from muntin.plan.query import Query
 from muntin.planner.sharing_groups import SharingGroup
 from muntin.schedule.levels import Levels
 
@@ -21,10 +21,12 @@ class JoinScheduling:
     """Chooses the schedule of a join from its settings, its queries and whether the engine runs.
 
     ``live``: the engine works in the background. Then work is cut into turns also for one window.
+    ``paced``: its driver may ask for results before all are there, as partitions do.
     """
 
     settings: Settings
     live: bool = False
+    paced: bool = False
 
     def schedule(self, plan: JoinPlan, group: SharingGroup | None) -> Schedule | None:
         """Return how work is ordered; None: row by row over the largest windows, all at once."""
@@ -38,6 +40,19 @@ class JoinScheduling:
         counts = tuple(map(queries.__getitem__, windows))
         return Schedule(Levels(sizes, counts, looks, (1,) * len(looks)), scheduler)
 
+    def without_effect(self, plan: JoinPlan, group: SharingGroup | None) -> str:
+        """Return why the setting has no effect on a join; empty if it has one."""
+        if self.settings.sharing.scheduler is Scheduler.LWO:
+            return ""
+        if plan.limiting is not None:
+            return "its join has probe budgets"
+        reason = obstacle(plan)
+        if reason:
+            return f"its join cannot be scheduled: {reason}"
+        if len(levels_of(plan.query, group)) == 1:
+            return "no query with other windows shares its join"
+        return "" if self.live or self.paced else "the engine does not run in the background"
+
     def plan_settings(self, plan: JoinPlan, group: SharingGroup | None) -> Settings:
         """Return the settings to plan by: a scheduled join keeps no intermediate results.
 
@@ -49,7 +64,7 @@ class JoinScheduling:
         return self.settings
 
     def _scheduler(self, plan: JoinPlan, levels: int) -> str | None:
-        if plan.query.emit is Emit.CHANGES or plan.limiting is not None:
+        if plan.retracting or plan.limiting is not None:
             return None
         if levels > 1 and self.settings.sharing.scheduler is not Scheduler.LWO:
             return self.settings.sharing.scheduler

@@ -45,7 +45,8 @@ def join_totals(query: str, leaves: Sequence[RunningQuery]) -> dict[str, Any]:
             filter(None, (one["last_expression_failure"] for one in stats)), ""
         ),
         "measured": {alias: found for one in stats for alias, found in one["measured"].items()},
-        "scheduler": next((one["scheduler"] for one in stats), ""),
+        "scheduler": scheduler_of(leaves),
+        "without_effect": without_effect(leaves),
         "overload": {
             "mode": "adapt"
             if any(one["overload"]["mode"] == "adapt" for one in stats)
@@ -55,6 +56,19 @@ def join_totals(query: str, leaves: Sequence[RunningQuery]) -> dict[str, Any]:
         "shares_with": _others(query, leaves),
         "results_remembered": sum(len(leaf.expiry) for leaf in leaves if leaf.expiry is not None),
     }
+
+
+def scheduler_of(leaves: Sequence[RunningQuery]) -> str:
+    """Return the scheduler of the joins of a query: of those that differ, not LWO."""
+    found = [leaf.join.metrics.scheduler for leaf in leaves]
+    return next((name for name in found if name != "lwo"), "lwo")
+
+
+def without_effect(leaves: Sequence[RunningQuery]) -> dict[str, str]:
+    """Return the settings without effect on any join of a query, each with the reasons."""
+    found = [leaf.join.metrics.without_effect for leaf in leaves]
+    names = set.intersection(*map(set, found)) if found else set()
+    return {name: ", ".join(dict.fromkeys(one[name] for one in found)) for name in sorted(names)}
 
 
 def _added(counts: Sequence[dict[str, int]]) -> Counter[str]:

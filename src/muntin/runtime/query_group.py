@@ -37,7 +37,7 @@ from muntin.runtime.running_join import RunningJoin, Shared
 from muntin.runtime.running_leaf import RunningLeaf
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
-from muntin.runtime.shared_subplans import SubPlans
+from muntin.runtime.shared_subplans import PipelineSet, SubPlans
 from muntin.runtime.stream_input import (
     Mask,
     Place,
@@ -171,6 +171,7 @@ class QueryGroup:
             )
             join = RunningJoin(plan, [self.inputs[name] for name in read], self._tables, shared)
             join.begin(self.frontier[0])
+            join.progress.above = partial(self._run_pipelines, join)
             return join
 
         return self.joins.add(plan.query, shared.settings, make, run)
@@ -251,23 +252,42 @@ class QueryGroup:
                 member.failure = error
                 self.failed.append(member)
 
-    def _run_pipelines(self) -> Iterator[Output]:
-        """Run the operators above joins over the matches of the joins, and yield results."""
-        turn = next(self._turns)
+    def _run_pipelines(self, join: RunningJoin | None = None) -> Iterator[Output]:
+        """Run the operators above joins over the matches of the joins, and yield results.
+
+        With a ``join``, only those over it that have something to do.
+        """
         # An advance to an instant that the rows have passed is no instant of the query.
         advanced = self.advanced if self.advanced >= self.frontier_of_rows[0] else BEFORE_ALL
-        for pipeline in list(self.pipelines):
-            below = (leaf.failure for leaf in pipeline.leaves if leaf.failure)
-            failure = pipeline.failure or next(below, None)
-            if failure is None:
-                try:
-                    for table in pipeline.catch_up(self.closed, turn, advanced):
-                        yield pipeline.query.name, table
-                except Exception as error:  # noqa: BLE001 (other pipelines continue)
-                    failure = error
-            if failure is not None and pipeline.failure is None:
-                pipeline.failure = failure
-                self.failed.append(pipeline)
+        for together in self._subplans.together(self.pipelines):
+            until = together.reached(self.closed)
+            if join is None or together.is_behind(join, until):
+                together.until = until
+                # As a whole: what is common is computed for one turn, and another may come first.
+                yield from list(self._run_together(together, advanced))
+
+    def _run_together(self, together: PipelineSet, advanced: int) -> Iterator[Output]:
+        """Run pipelines that have leaves in common for one turn."""
+        turn = next(self._turns)
+        for pipeline in together.pipelines:
+            tables = pipeline.catch_up(together.until, turn, advanced)
+            yield from self._run_pipeline(pipeline, tables)
+
+    def _run_pipeline(
+        self, pipeline: RunningPipeline, tables: Iterator[pa.Table]
+    ) -> Iterator[Output]:
+        """Yield the results of a pipeline up to their end or its failure."""
+        below = (leaf.failure for leaf in pipeline.leaves if leaf.failure)
+        failure = pipeline.failure or next(below, None)
+        if failure is None:
+            try:
+                for table in tables:
+                    yield pipeline.query.name, table
+            except Exception as error:  # noqa: BLE001 (other pipelines continue)
+                failure = error
+        if failure is not None and pipeline.failure is None:
+            pipeline.failure = failure
+            self.failed.append(pipeline)
 
 
 def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -25,10 +25,18 @@ _PIECE = 1 << 12
 
 
 class ResultQueue:
-    """Keeps released matches in order until they are due; ``route`` makes the results."""
+    """Keeps released matches in order until they are due; ``deliver`` makes the results.
 
-    def __init__(self, route: Callable[[ReleasedMatches], Results]) -> None:
-        self._route = route
+    ``is_behind`` says whether a delivery without matches would have results, too.
+    """
+
+    def __init__(
+        self,
+        deliver: Callable[[Iterable[ReleasedMatches]], Results],
+        is_behind: Callable[[], bool],
+    ) -> None:
+        self._deliver = deliver
+        self._is_behind = is_behind
         self._queued: deque[ReleasedMatches] = deque()
         self._routing: Results | None = None
         self._matches = 0
@@ -36,8 +44,8 @@ class ResultQueue:
         self._cost = self._last_cost = 0
 
     def __bool__(self) -> bool:
-        """Return whether matches are queued."""
-        return bool(self._queued) or self._routing is not None
+        """Return whether there is something to deliver."""
+        return bool(self._queued) or self._routing is not None or self._is_behind()
 
     def put(self, released: ReleasedMatches | None, worked: int = 0) -> None:
         """Queue matches that took ``worked`` nanoseconds to find."""
@@ -58,8 +66,8 @@ class ResultQueue:
     def next(self) -> Results:
         """Yield the results of one query, if there are any."""
         begin = time.monotonic_ns()
-        if self._routing is None and self._queued:
-            self._routing = self._all()
+        if self._routing is None and self:
+            self._routing = self._deliver(self._pieces())
             self._worked = self._cost = 0
         if self._routing is not None:
             results = next(self._routing, None)
@@ -70,12 +78,16 @@ class ResultQueue:
             else:
                 yield results
 
-    def _all(self) -> Results:
-        """Yield the results of all that is queued now, in pieces of a limited size."""
+    def _pieces(self) -> Iterator[ReleasedMatches]:
+        """Return all that is queued now, in pieces of a limited size."""
         pieces, self._matches = deque(self._queued), 0
         self._queued.clear()
+        return self._joined(pieces)
+
+    @staticmethod
+    def _joined(pieces: deque[ReleasedMatches]) -> Iterator[ReleasedMatches]:
         while pieces:
             some = [pieces.popleft()]
             while pieces and sum(one.count for one in some) + pieces[0].count <= _PIECE:
                 some.append(pieces.popleft())
-            yield from self._route(ReleasedMatches.concatenate(some))
+            yield ReleasedMatches.concatenate(some)

@@ -33,6 +33,7 @@ from muntin.planner.sharing_groups import SharingGroup
 from muntin.runtime.external_quota import ExternalQuota
 from muntin.runtime.join_metrics import JoinMetrics
 from muntin.runtime.join_scheduling import JoinScheduling, levels_of
+from muntin.runtime.level_progress import LevelProgress
 from muntin.runtime.log_cursors import LogCursors, Slices
 from muntin.runtime.log_retention import LogRetention
 from muntin.runtime.overload import Overload
@@ -84,7 +85,7 @@ class RunningJoin:
         self.cursors = LogCursors(plan.query, streams)
         self._shared = shared
         self._tables = tables
-        self._scheduling = JoinScheduling(shared.settings, shared.live)
+        self.scheduling = JoinScheduling(shared.settings, shared.live, shared.external_quota)
         self.operator = self._make_operator(plan)
         logs = {state.stream.name: state.log for state in streams}
         self.rows = [
@@ -95,7 +96,8 @@ class RunningJoin:
         self.members: list[RunningQuery] = []
         self.failing: list[RunningQuery] = []
         """The queries that failed since the list was last cleared."""
-        self._queue = ResultQueue(self._route)
+        self.progress = LevelProgress(self)
+        self._queue = ResultQueue(self.progress.deliver, self.progress.is_behind)
         self.retention = LogRetention(self)
         self.monitor = PlanMonitor(plan, shared.settings, shared.known)
         self.metrics = JoinMetrics(self)
@@ -120,17 +122,22 @@ class RunningJoin:
         rows at once. Without it, results are used only when all are there, so the fastest order
         of work is taken.
         """
-        operator = self.operator
+        operator, progress = self.operator, self.progress
         most = _SLICE if pace is None or operator.tactic.defers_work else _PACED_SLICE
         for stops, until in self._due(frontier, closed, most):
             self.overload.see(frontier, self.cursors)
             news = self._take(stops)
             with self.overload.working():
-                for found in operator.run(news, until, pace):
-                    yield from self._route(found)
+                if pace is not None and operator.tactic.defers_work:
+                    yield from progress.work(news, until, pace)
+                    continue
+                for found in operator.run(news, until):
+                    yield from self.route(found)
+            if pace is not None:
+                yield from progress.emit()
         self._replan()
         for member in self.members:
-            yield from self._results(member, member.changes)
+            yield from self.results(member, member.changes)
 
     def remember(self, frontier: int, closed: int) -> Results:
         """Take all that is final into the windows, as :meth:`catch_up` does, but yield nothing."""
@@ -159,7 +166,7 @@ class RunningJoin:
         self.metrics.see(news)
         return news
 
-    def _route(self, found: LevelMatches) -> Results:
+    def route(self, found: LevelMatches) -> Results:
         """Yield the results of each query, of the matches inside its windows."""
         levels = enumerate(levels_of(self.query, self.group))
         level_of = {sizes: level for level, sizes in levels}
@@ -171,10 +178,12 @@ class RunningJoin:
                 narrow = member.narrow
                 apply = partial(narrowing.apply, narrow) if narrow else None
                 inside[sizes] = found.of_level(level_of.get(sizes, 0), apply)
+                if self.progress.is_partial:
+                    inside[sizes] = self.progress.complete(sizes, inside[sizes])
             if len(inside[sizes]):
-                yield from self._results(member, partial(member.taken, inside[sizes]))
+                yield from self.results(member, partial(member.taken, inside[sizes]))
 
-    def _results(self, member: RunningQuery, make: Callable[[], pa.Table | None]) -> Results:
+    def results(self, member: RunningQuery, make: Callable[[], pa.Table | None]) -> Results:
         """Yield the results of a query, if there are any and it has not failed."""
         if member.failure is not None:
             return
@@ -200,6 +209,7 @@ class RunningJoin:
             return
         if not self.is_busy():
             self.retention.hold()
+        self.progress.begin()
         for stops, until in self._due(frontier, closed, _SLICE):
             for released in self.operator.absorb(self._take(stops), until):
                 self._queue.put(released)
@@ -216,6 +226,7 @@ class RunningJoin:
             released = tactic.turn(pace)
             self._queue.put(released, time.monotonic_ns() - begin)
         if not self.is_busy():
+            self.progress.end()
             self.operator.rest()
             self._replan()
 
@@ -227,14 +238,14 @@ class RunningJoin:
             self.overload = (
                 ExternalQuota(plan)
                 if self._shared.external_quota
-                else Overload(plan, self.settings, live=self._scheduling.live)
+                else Overload(plan, self.settings, live=self.scheduling.live)
             )
         return make_join(
             plan,
             self.cursors.names(),
             self._tables,
             Tools(self.evaluator, self._shared.workspace),
-            TacticOptions(self._scheduling.schedule(plan, self.group), self.overload),
+            TacticOptions(self.scheduling.schedule(plan, self.group), self.overload),
         )
 
     def _refill(self, plan: JoinPlan) -> None:
@@ -247,14 +258,14 @@ class RunningJoin:
 
     def set_live(self, *, live: bool) -> None:
         """Note whether the engine works in the background: then work is cut into turns."""
-        self._scheduling.live = live
+        self.scheduling.live = live
         self.overload.set_live(live=live)
         self._reschedule()
 
     def adopt(self, group: SharingGroup) -> None:
         """Continue for a group that has changed; refill the state if the join is another one."""
         self.group = group
-        settings = self._scheduling.plan_settings(self.plan, group)
+        settings = self.scheduling.plan_settings(self.plan, group)
         other = group.join.sources != self.query.sources or set(group.join.predicates) != set(
             self.query.predicates
         )
@@ -262,12 +273,12 @@ class RunningJoin:
             self._reschedule()
             return
         self._refill(plan_join(group.join, settings, self._shared.known))
-        self.monitor.begin(self.plan, self._scheduling.plan_settings(self.plan, group))
+        self.monitor.begin(self.plan, self.scheduling.plan_settings(self.plan, group))
         self.metrics.begin(self.now if self.now > BEFORE_ALL else None)
 
     def _reschedule(self) -> None:
         """Work by the levels of the group as they are now, over the same state if possible."""
-        if not self.operator.tactic.follow(self._scheduling.schedule(self.plan, self.group)):
+        if not self.operator.tactic.follow(self.scheduling.schedule(self.plan, self.group)):
             self._refill(self.plan)
 
     def _replan(self) -> None:

@@ -36,6 +36,11 @@ class RunningLeaf(RunningQuery):
         """The name of the query that it is part of; the leaf's name adds a number."""
         return self.query.name.rpartition("/")[0]
 
+    @property
+    def has_matches(self) -> bool:
+        """Whether matches have come since the last turn."""
+        return bool(self._arrivals)
+
     def is_fresh(self) -> bool:
         """Return whether no row has come since it began, so it has no matches yet."""
         return all(state.log.next == since for state, since in self._since.items())
@@ -75,28 +80,39 @@ class RunningLeaf(RunningQuery):
 
     def changes(self) -> pa.Table | None:
         """Return nothing: the pipeline takes changes by :meth:`take`."""
-        if self.expiry is not None:
-            found = self.expiry.rows(self.join.now, self._maker.select)
-            self._waiting += [found] if len(found) else []
         return None
 
-    def take(self, turn: int) -> tuple[Changes, list[Arrivals]]:
-        """Return the changes since the turn before, and when their rows came, once per turn."""
+    def take(self, turn: int, until: int) -> tuple[Changes, list[Arrivals]]:
+        """Return the changes since the turn before, and when their rows came, once per turn.
+
+        They are those up to an instant that all leaves of the pipelines above have reached.
+        """
         if self._turn != turn:
-            self._taken = self._changes_since(), self._arrivals
+            try:
+                self._taken = self._changes_since(until), self._arrivals
+            except Exception as error:
+                self.failure = error  # all pipelines above it fail
+                raise
             self._arrivals = []
-            self._turn = turn  # last: a pipeline that comes after a failure fails as well
+            self._turn = turn
         return self._taken
 
-    def _changes_since(self) -> Changes:
+    def _changes_since(self, until: int) -> Changes:
+        if self.expiry is not None:
+            # First, so that at one instant what goes is before what comes, also if that was kept.
+            gone = self.expiry.rows(until, self._maker.select)
+            self._waiting[:0] = [gone] if len(gone) else []
         if not self._waiting:
             return self._nothing
         found = merged(self._waiting, self._columns)
+        self._waiting.clear()
         if len(found) and (found.times[1:] < found.times[:-1]).any():
             order = np.argsort(found.times, kind="stable")
             ends = None if found.ends is None else found.ends[order]
             found = Changes(
                 found.columns.take(pa.array(order)), found.times[order], found.signs[order], ends
             )
-        self._waiting.clear()
+        if len(found) and found.times[-1] > until:  # another leaf has not come as far
+            self._waiting.append(found.where(found.times > until))
+            found = found.where(found.times <= until)
         return found

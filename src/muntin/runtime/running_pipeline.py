@@ -68,13 +68,13 @@ class RunningPipeline:
         return self._counted(tables)
 
     def catch_up(self, closed: int, turn: int, advanced: int) -> Iterator[pa.Table]:
-        """Process the changes of the leaves, which have all reached one instant; yield results.
+        """Process the changes of the leaves, which have all reached ``closed``; yield results.
 
         In one ``turn`` all pipelines that have anything in common are called. ``advanced`` is the
         instant to which event time was advanced.
         """
         self._see(advanced)
-        taken = [leaf.take(turn) for leaf in self.leaves]
+        taken = [leaf.take(turn, closed) for leaf in self.leaves]
         changes = [found for found, _ in taken]
         came = any(len(part) for part in changes)
         if came and self._output.begun is None:

@@ -175,6 +175,11 @@ class RunningQuery:
         )
 
     @property
+    def reached(self) -> int:
+        """The instant up to which it has got all matches."""
+        return self.join.progress.reached(self.sizes)
+
+    @property
     def owner(self) -> str:
         """The name of the query as users know it."""
         return self.query.name
@@ -204,7 +209,7 @@ class RunningQuery:
     def changes(self) -> pa.Table | None:
         """Return the changes since the last call, without those that cancel out."""
         if self.expiry is not None:
-            found = self.expiry.changes(self.join.now, self._maker.select)
+            found = self.expiry.changes(self.reached, self._maker.select)
             if len(found):
                 self._changes.append(self._maker.table(found.signs, found.times, found.columns))
         if not self._changes:

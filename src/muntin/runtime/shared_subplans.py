@@ -8,14 +8,15 @@ operators above leaves are found by :class:`muntin.operators.steps.Steps`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from muntin.errors import Place
 from muntin.expressions.duck import Duck
+from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
 from muntin.operators.pipeline import Drive
 from muntin.operators.steps import Steps
@@ -23,11 +24,36 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.query_plan import QueryPlan
 from muntin.planner.strategies import drive_strategy
-from muntin.runtime.running_join import Shared
+from muntin.runtime.running_join import RunningJoin, Shared
 from muntin.runtime.running_leaf import RunningLeaf
 from muntin.runtime.running_pipeline import RunningPipeline
 
 Key: TypeAlias = tuple[Query, Settings]
+
+
+@dataclass
+class PipelineSet:
+    """Pipelines that have leaves in common: they advance together, ``until`` an instant.
+
+    What they have in common is computed once, so none may be ahead of the others.
+    """
+
+    pipelines: list[RunningPipeline]
+    leaves: list[RunningLeaf]
+    until: int = BEFORE_ALL
+
+    def reached(self, closed: int) -> int:
+        """Return the instant, up to ``closed``, that all leaves have reached."""
+        return min((closed, *(leaf.reached for leaf in self.leaves)))
+
+    def is_behind(self, join: RunningJoin, until: int) -> bool:
+        """Return whether a join leads to changes up to an instant.
+
+        Rows of an instant that was closed may come after others of it.
+        """
+        return any(leaf.join is join for leaf in self.leaves) and (
+            until > self.until or any(leaf.has_matches for leaf in self.leaves)
+        )
 
 
 class SubPlans:
@@ -39,6 +65,7 @@ class SubPlans:
         self._users: Counter[RunningLeaf] = Counter()
         self._tables = tables
         self._duck = duck
+        self._together: list[PipelineSet] | None = None
 
     def add(
         self,
@@ -50,6 +77,7 @@ class SubPlans:
     ) -> RunningPipeline:
         """Return a pipeline for a plan; one that is ``isolated`` shares nothing with others."""
         settings = shared.settings
+        self._together = None
         leaves = [self._leaf(join, settings, run_leaf, alone=isolated) for join in plan.joins]
         drive = Drive(drive_strategy(settings), None if isolated else self.steps, leaves)
         return RunningPipeline(
@@ -77,12 +105,30 @@ class SubPlans:
     def drop(self, pipeline: RunningPipeline) -> list[RunningLeaf]:
         """Release the operators of a pipeline; return the leaves that are no longer in use."""
         pipeline.let_go()
+        self._together = None
         self._users.subtract(pipeline.leaves)
         gone = [leaf for leaf in dict.fromkeys(pipeline.leaves) if not self._users[leaf]]
         for leaf in gone:
             del self._users[leaf]
         self._leaves = {key: leaf for key, leaf in self._leaves.items() if leaf in self._users}
         return gone
+
+    def together(self, pipelines: Sequence[RunningPipeline]) -> list[PipelineSet]:
+        """Return the pipelines in sets that have no leaf in common."""
+        if self._together is None:
+            sets: dict[int, PipelineSet] = {}
+            set_of: dict[RunningLeaf, PipelineSet] = {}
+            for pipeline in pipelines:
+                mine = PipelineSet([pipeline], list(dict.fromkeys(pipeline.leaves)))
+                known = [set_of[leaf] for leaf in mine.leaves if leaf in set_of]
+                for other in {id(each): each for each in known}.values():
+                    mine.pipelines = [*other.pipelines, *mine.pipelines]
+                    mine.leaves = list(dict.fromkeys([*other.leaves, *mine.leaves]))
+                    del sets[id(other)]
+                sets[id(mine)] = mine
+                set_of.update(dict.fromkeys(mine.leaves, mine))
+            self._together = list(sets.values())
+        return self._together
 
 
 def _nameless(query: Query) -> Query:

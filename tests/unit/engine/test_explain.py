@@ -83,7 +83,14 @@ def test_plans_show_which_queries_share_a_join_and_why_others_do_not() -> None:
     assert small.plan()["sharing_group"] == {
         "queries": ["small", "large"],
         "why": "joins A and B on the same conditions as large",
+        "scheduler": "mqt",
+        "scheduler_reason": "the engine does not run in the background",
     }
+    assert "scheduler = 'mqt' has no effect: the engine does not run" in small.explain()
+    e.start()
+    assert ", scheduler mqt" in small.explain()
+    assert small.stats()["without_effect"] == {}
+    e.stop()
     assert (
         "this query alone: small joins the same streams on other conditions: A.k = B.k "
         "instead of A.k < B.k"
@@ -92,6 +99,20 @@ def test_plans_show_which_queries_share_a_join_and_why_others_do_not() -> None:
     e.drop("large")
     assert "source A [RANGE 1 second]" in small.explain()
     assert small.stats()["shares_with"] == []
+    why = "no query with other windows shares its join"
+    assert small.stats()["without_effect"] == {"scheduler": why}
+
+
+def test_what_cannot_be_scheduled_says_so() -> None:
+    e = engine(scheduler="swf", pipeline="negative")
+    body = "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW"
+    e.query(f"{body} 1 SECOND", name="small")
+    query = e.query(f"{body} 9 SECONDS", name="large")
+    e.start()
+    why = "its join cannot be scheduled: it takes back what leaves"
+    assert query.stats()["without_effect"] == {"scheduler": why}
+    assert f"scheduler = 'swf' has no effect: {why}" in query.explain()
+    e.stop()
 
 
 def test_buckets_and_chains_are_shown() -> None:

@@ -224,6 +224,10 @@ class JoinTactic:
         """Work for a turn; return the matches that are ready, if any."""
         raise NotImplementedError("this tactic works at once")
 
+    def reached(self) -> Sequence[int]:
+        """Return for each level the instant up to which all its matches have been handed out."""
+        raise NotImplementedError("this tactic works at once")
+
     def rest(self) -> None:
         """Return the memory of deferred work when there is none left."""
 

@@ -36,6 +36,22 @@ class Matches:
             self.times.take(places), signs, self.positions.take(places, axis=1), arrivals
         )
 
+    @staticmethod
+    def concatenate(one: Matches, other: Matches) -> Matches:
+        """Return released matches, which only come, before others."""
+        return Matches(
+            np.concatenate([one.times, other.times]),
+            None,
+            np.concatenate([one.positions, other.positions], axis=1),
+            np.concatenate([one.arrivals, other.arrivals], axis=None),
+        )
+
+    def between(self, start: int, stop: int) -> Matches:
+        """Return the matches of some places, over the same arrays."""
+        signs = None if self.signs is None else self.signs[start:stop]
+        arrivals = self.arrivals if isinstance(self.arrivals, float) else self.arrivals[start:stop]
+        return Matches(self.times[start:stop], signs, self.positions[:, start:stop], arrivals)
+
     def of_level(self, level: int, inside: Inside) -> Matches:  # noqa: ARG002
         """Return the matches of one level of windows: those that ``inside`` lets through."""
         return self if inside is None else inside(self)

@@ -27,6 +27,11 @@ class ReleasedMatches:
     sources: int
     in_order: bool
 
+    @staticmethod
+    def nothing(sources: int) -> ReleasedMatches:
+        """Return no matches."""
+        return ReleasedMatches(np.empty((0, 2 + sources + at.R_ROWS), np.int64), 0, sources, True)
+
     def copy(self) -> ReleasedMatches:
         """Return a copy that stays valid."""
         return replace(self, out=self.out[: self.count].copy())

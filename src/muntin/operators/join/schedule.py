@@ -13,7 +13,9 @@ from muntin.schedule.levels import Levels
 
 def obstacle(plan: JoinPlan) -> str:
     """Return the obstacle to scheduling a join; empty if there is none."""
-    if plan.query.emit is not Emit.INSERTS or plan.query.every is not None:
+    if plan.retracting:
+        return "it takes back what leaves"
+    if plan.query.emit is Emit.INSERTS and plan.query.every is not None:
         return "its results do not come with rows"
     if plan.algorithm is not Algorithm.EAGER:
         return f"the algorithm is {plan.algorithm}"
@@ -47,8 +49,13 @@ class TurnPace:
 
     def __post_init__(self) -> None:
         self._next = self.first
+        self._delivery = 0
 
     def turn(self) -> int:
         """Return the length of the next turn."""
         turn, self._next = self._next, min(2 * self._next, self.longest)
-        return turn
+        return max(turn, self._delivery)
+
+    def delivered(self, nanoseconds: int) -> None:
+        """Note how long it took to hand out the matches of a turn: the next turn is no shorter."""
+        self._delivery = nanoseconds

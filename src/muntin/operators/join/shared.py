@@ -134,6 +134,21 @@ class SharedTactic(JoinTactic):
         self.work_queue.state[at.UNTIL] = time.monotonic_ns() + pace.turn()
         return self.work(pace.results)
 
+    def reached(self) -> list[int]:
+        """Return for each level the instant up to which all its matches have been handed out.
+
+        No row overtakes an older one: the first that has not finished a level is the oldest.
+        """
+        done, outers = self.work_queue.done, self.work_queue.outers
+        end = self.windows.now
+        if self._events is not None and self._untaken():
+            end = min(end, int(self._events.times[self.work_queue.state[at.EVENT]]) - 1)
+        # Under LWO there is one queue for all levels.
+        fronts = done[np.minimum(np.arange(1, len(self._levels) + 1), len(done) - 1)]
+        before = outers[fronts & len(outers) - 1, at.O_TIME] - 1
+        instants: list[int] = np.where(fronts < done[0], before, end).tolist()
+        return instants
+
     def work(self, most: int = 1 << 18) -> ReleasedMatches | None:
         """Work until the time in the scheduler state, or until about ``most`` matches."""
         assert self._events is not None, "there is work"

@@ -11,6 +11,7 @@ from muntin.engine.subscription import Subscription
 from muntin.errors import CatalogError, InputError
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream
+from muntin.model.settings import Scheduler, Settings
 from muntin.plan.description import Description, draw
 from muntin.spark.driver.explain import described
 from muntin.spark.driver.load_controller import LoadController
@@ -58,6 +59,7 @@ class QueryReports:
                 "overload": str(given.overload.mode),
             }
             query["in_effect"] = self._in_effect(name, limited=name in limited)
+            query["without_effect"] = self._without_effect(name, given)
             query["last_stage_rows"] = global_rows.get(name, 0)
             query["overload"] = limited.get(name, {"mode": "queue"})
             query["subscribers"] = [
@@ -77,6 +79,21 @@ class QueryReports:
             "scheduler": metrics.scheduler if self._subscriptions.any() else "lwo",
             "overload": "adapt" if limited and self._state.live else "queue",
         }
+
+    def _without_effect(self, name: str, given: Settings) -> dict[str, str]:
+        """Return why the scheduler of a query has no effect, if it has none."""
+        if given.sharing.scheduler is Scheduler.LWO:
+            return {}
+        if not self._subscriptions.any():
+            return {"scheduler": "no subscriber receives results before a batch is complete"}
+        deployment = self._state.deployment
+        for placed in () if deployment is None else deployment.placed():
+            if placed.query.name == name and not (placed.is_final or placed.query.is_join):
+                return {
+                    "scheduler": "its results depend on all partitions: they come when a batch ends"
+                }
+        metrics = self._writer.metrics.queries.get(name.casefold())
+        return {} if metrics is None else dict(metrics.without_effect)
 
     def counts_after(self, batch: int) -> dict[str, Any]:
         """Return our counts as they were after a batch, or the current ones if it is too old."""

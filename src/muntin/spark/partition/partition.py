@@ -25,7 +25,6 @@ from muntin.plan.query import Emit
 from muntin.runtime.external_quota import LimitState
 from muntin.runtime.holdings import positions
 from muntin.runtime.query_group import Output
-from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.spark.exchange.controls import HELD, NEVER, ControlRow
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import (
@@ -76,8 +75,7 @@ class Partition:
     ) -> list[PartitionOutput]:
         """Process a batch and return its outputs.
 
-        ``on_release`` gets results of joins at once, and those of other queries at the end, unless
-        other partitions have a say in them.
+        ``on_release`` gets results at once, unless other partitions have a say in them.
         """
         arrival = time.monotonic()
         self._move(batch)
@@ -91,13 +89,17 @@ class Partition:
             if number == TIMELESS
         ]
         pace = None if on_release is None else TurnPace()
+        shown = self._released_at_once() if on_release is not None else {}
+        if on_release is not None:  # results from before any row
+            for name, tables in self._results.items():
+                for table in tables if name in shown else ():
+                    on_release(name, shown[name].shown(table))
         for dataflow in self.dataflows:
             own = _rows_for(dataflow, rows)
             for name, table in dataflow.step(own, batch.moment, arrival, pace):
                 self._results.setdefault(name, []).append(table)
-                running = dataflow.dataflow.queries[name]
-                if on_release is not None and not isinstance(running, RunningPipeline):
-                    on_release(name, table)
+                if on_release is not None and name in shown:
+                    on_release(name, shown[name].shown(table))
             for late in (_rows_for(dataflow, ahead), dataflow.late()):
                 reported = self.dataflows.late(dataflow, late)
                 outputs += [PartitionOutput(LATE, stream, table) for stream, table in reported]
@@ -105,13 +107,18 @@ class Partition:
         suspended = self.dataflows.suspended()
         for placed in self.dataflows.in_force():
             if placed.query.name not in suspended:
-                found = list(self._outputs(placed))
-                outputs += found
-                if on_release is not None and placed.is_final and not placed.query.is_join:
-                    for output in found:
-                        on_release(output.name, output.table)
+                outputs += self._outputs(placed)
         self._results.clear()
         return outputs
+
+    def _released_at_once(self) -> dict[str, PlacedQuery]:
+        """Return the queries whose results are not changed later, by the names of their parts."""
+        return {
+            part.name: placed
+            for placed in self.dataflows.in_force()
+            for part in placed.parts
+            if placed.is_final or placed.query.is_join
+        }
 
     def _outputs(self, placed: PlacedQuery) -> Iterator[PartitionOutput]:
         """Yield the results of a query, or the changes of its parts for its global stage."""

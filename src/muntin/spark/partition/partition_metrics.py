@@ -33,7 +33,7 @@ def metrics_of(
         orders = schedulers(each.dataflow)
         for name, (times, buffers) in take_measures(each.dataflow).items():
             measured = {"response": times.to_json(), "buffers": buffers}
-            queries[name] = {**measured, "scheduler": orders.get(name)}
+            queries[name] = {**measured, **orders[name]}
         for name in each.suspended:
             nothing = dict.fromkeys(BUFFERS, 0)
             queries[name] = {"response": ResponseTimes().to_json(), "buffers": nothing}

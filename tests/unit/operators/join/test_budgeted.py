@@ -96,7 +96,7 @@ def schedules(draw: st.DrawFn, sources: int) -> dict[int, Budgets]:
         chosen[cycle] = Budgets(
             tuple(None if rate is None else rate / seconds for rate in limits),
             None if cap is None else cap / seconds,
-            None if work is None else work / seconds,
+            work=None if work is None else work / seconds,
         )
     return chosen
 

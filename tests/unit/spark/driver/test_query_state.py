@@ -244,7 +244,36 @@ def test_a_scheduler_is_in_effect_for_shared_joins_while_there_are_subscribers(
     parts.writer.metrics.add(0, [json.loads(stats.to_blob())], counts, {})
     given = {"scheduler": "swf", "overload": "queue"}
     assert effect(parts, "shared1") == (given, {"scheduler": "lwo", "overload": "queue"})
+    why = {"scheduler": "no subscriber receives results before a batch is complete"}
+    assert parts.reports.stats("shared1")["without_effect"] == why
     parts.subscriptions.add("alone", lambda *_: None, 1000)
     assert effect(parts, "shared1") == (given, given)
     assert effect(parts, "shared2") == (given, given)
     assert effect(parts, "alone")[1] == {"scheduler": "lwo", "overload": "queue"}
+    assert parts.reports.stats("shared1")["without_effect"] == {}
+    why = {"scheduler": "no query with other windows shares its join"}
+    assert parts.reports.stats("alone")["without_effect"] == why
+
+
+GROUPED = "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW {} MINUTES"
+
+
+def test_a_scheduler_is_in_effect_above_joins_unless_all_partitions_have_a_say(
+    parts: Parts,
+) -> None:
+    for minutes in (1, 2):
+        parts.query(GROUPED.format(minutes), f"grouped{minutes}")
+    parts.query("SELECT COUNT(*) AS n FROM A, B WHERE A.k = B.k WINDOW 3 MINUTES", "counted")
+    parts.start()
+    assert parts.run.deployment is not None
+    partition = RecoverablePartition(parts.run.deployment, 0)
+    stats = partition.apply(PartitionBatch(0, 0, {"A": 1, "B": 1}, ())).stats
+    counts = dict.fromkeys(("grouped1", "grouped2", "counted"), 0)
+    parts.writer.metrics.add(0, [json.loads(stats.to_blob())], counts, {})
+    parts.subscriptions.add("grouped1", lambda *_: None, 1000)
+    for name in ("grouped1", "grouped2"):
+        assert effect(parts, name)[1]["scheduler"] == "mqt"
+        assert parts.reports.stats(name)["without_effect"] == {}
+    assert effect(parts, "counted")[1]["scheduler"] == "lwo"
+    why = parts.reports.stats("counted")["without_effect"]["scheduler"]
+    assert why == "its results depend on all partitions: they come when a batch ends"
