@@ -16,6 +16,7 @@ import pyarrow as pa
 from muntin.engine.background import Live
 from muntin.engine.declarations import Declarations
 from muntin.engine.fair_lock import FairLock
+from muntin.engine.heartbeat import EventClock, read_heartbeat
 from muntin.engine.input_rows import Rows, read_rows, read_table, read_times
 from muntin.engine.inspector import Inspector
 from muntin.engine.query_registry import QueryRegistry, StandingQuery
@@ -48,8 +49,8 @@ class Engine:
         refused. None: scripts may read any file that this process may. Set it when you run scripts
         of others.
     clock : callable, optional
-        Returns the time now in microseconds since 1970. The log warns of streams that begin decades
-        away from it. None: it does not.
+        Returns the time now in microseconds since 1970; the heartbeat of :meth:`start` follows it.
+        The log warns of streams that begin decades away from it. None: there is neither.
     **settings
         Any setting of :class:`muntin.model.settings.Settings`, for example ``expiry="lazy"``.
 
@@ -214,13 +215,20 @@ class Engine:
 
     # -- in the background -------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, heartbeat: str | None = None) -> None:
         """Run in the background: ``push`` only takes rows; a thread joins and calls subscribers.
 
         Work is cut into turns of about a millisecond, so rows are scheduled as they come, and the
         queries that share a join get their results in the order of the setting ``scheduler``: those
         with small windows need not wait for those with large ones. Results of a query with
         subscribers go to them and are not kept for ``poll``; each subscriber has a thread.
+
+        Parameters
+        ----------
+        heartbeat : str, optional
+            Let time move by the engine's clock although nothing arrives, at this distance, such as
+            ``"1 second"``: each stream is at its newest time plus the time since that row came,
+            minus its slack and the distance. None: only rows and ``advance`` move time.
 
         Examples
         --------
@@ -238,7 +246,11 @@ class Engine:
         """
         with self._lock:
             prepare()
-            self._live.start()
+            if heartbeat is None:
+                self._live.start()
+                return
+            distance = read_heartbeat(heartbeat)
+            self._live.start(EventClock(self._registrar.running_clock(), distance), distance)
 
     def stop(self, timeout: float = 60.0) -> None:
         """Complete all work, end the background thread; wait ``timeout`` seconds for subscribers.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from muntin.engine.declarations import Actions, Declarations, run_script
+from muntin.engine.heartbeat import Clock
 from muntin.engine.query_registry import QueryRegistry
 from muntin.engine.table_files import load_table
 from muntin.errors import InputError
@@ -15,9 +16,6 @@ from muntin.plan.query import Query
 from muntin.plan.statement import DropStatement
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.planned_query import PlannedQuery
-
-Clock = Callable[[], int]
-"""Returns the time now in microseconds since 1970."""
 
 
 def read_clock(clock: object) -> Clock | None:
@@ -50,6 +48,15 @@ class Registrar:
         self._registry = registry
         self._finish = finish
         self._clock = clock
+
+    def running_clock(self) -> Clock:
+        """Return the clock; raise if the engine has none."""
+        if self._clock is None:
+            raise InputError(
+                "the engine has no clock",
+                hint="Make it without clock=None, or pass a function of the time",
+            )
+        return self._clock
 
     def run(self, script: str) -> list[str]:
         """Run the statements of a script, and return the names of the queries that it created."""
