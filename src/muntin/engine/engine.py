@@ -118,6 +118,8 @@ class Engine:
             Column names and SQL types.
         time : str, optional
             The column that holds the time; not needed when only one column is a timestamp.
+            ``"arrival"``: rows get the time at which they are pushed, in a column ``_arrival`` that
+            is added to the stream.
         slack : str or int
             How late rows may come, as an interval (``"2 seconds"``) or in microseconds.
         """
@@ -169,15 +171,29 @@ class Engine:
         with self._lock:
             state = self._state(stream)
             where = f"stream {state.stream.name}"
-            table = read_rows(rows, state.stream.schema, where)
+            table = read_rows(rows, state.stream.given, where)
+            frontier = Frontier()
+            if state.stream.arrival:
+                table, frontier = self._stamp(state.stream, table)
             times = read_times(table, state.stream.time, where)
             if len(times):
                 state.last_row = arrival
-            limit = self._declared.settings.engine.max_advance
             batch = batch_of(table, times, arrival)
-            batch = state.set_aside(batch, limit, self.dataflow.groups.advanced)
-            self._step({state.stream.name: batch}, Frontier())
+            if not state.stream.arrival:
+                limit = self._declared.settings.engine.max_advance
+                batch = state.set_aside(batch, limit, self.dataflow.groups.advanced)
+            self._step({state.stream.name: batch}, frontier)
         self._registry.deliveries.deliver()
+
+    def _stamp(self, stream: Stream, rows: pa.Table) -> tuple[pa.Table, Frontier]:
+        """Return rows with the time of their arrival, and what it says of all stamped streams."""
+        arrivals, groups = self._registrar.arrivals, self.dataflow.groups
+        assert arrivals is not None, "checked when the stream was declared"
+        if not len(rows):
+            return stream.schema.empty_table(), Frontier()
+        stamp = arrivals.stamp(after=groups.advanced)
+        stamped = [each.stream.name for each in groups.streams.values() if each.stream.arrival]
+        return stream.stamped(rows, stamp), Frontier(low_marks=dict.fromkeys(stamped, stamp + 1))
 
     def advance(self, to: Instant) -> None:
         """Promise that no earlier row comes on any stream; process all up to there, inclusive."""
@@ -250,7 +266,8 @@ class Engine:
                 self._live.start()
                 return
             distance = read_heartbeat(heartbeat)
-            self._live.start(EventClock(self._registrar.running_clock(), distance), distance)
+            clock = self._registrar.running_clock()
+            self._live.start(EventClock(clock, distance, self._registrar.arrivals), distance)
 
     def stop(self, timeout: float = 60.0) -> None:
         """Complete all work, end the background thread; wait ``timeout`` seconds for subscribers.

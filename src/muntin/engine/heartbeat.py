@@ -15,16 +15,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
+from muntin.engine.arrival_clock import ArrivalClock, Clock
 from muntin.errors import InputError
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL, SECOND, parse_interval
 from muntin.runtime.stream_input import StreamState
 
 _log = logging.getLogger("muntin")
-
-Clock: TypeAlias = Callable[[], int]
-"""Returns the time now in microseconds since 1970."""
 
 _LEAST, _MOST = 0.01, 1.0
 """Seconds between two beats."""
@@ -46,10 +43,14 @@ def read_heartbeat(heartbeat: object) -> int:
 
 
 class EventClock:
-    """Event time of streams by a clock, ``distance`` microseconds behind it."""
+    """Event time of streams by a clock, ``distance`` microseconds behind it.
 
-    def __init__(self, clock: Clock, distance: int) -> None:
+    Streams that are stamped on arrival are where ``arrivals`` are: no row can be late.
+    """
+
+    def __init__(self, clock: Clock, distance: int, arrivals: ArrivalClock | None = None) -> None:
         self._clock = clock
+        self._arrivals = ArrivalClock(clock) if arrivals is None else arrivals
         self._distance = distance
         self._read = clock()
         self._elapsed = 0
@@ -69,7 +70,7 @@ class EventClock:
     def low_marks(self, streams: Mapping[str, StreamState]) -> dict[str, int]:
         """Return for each stream the instant before which it sends no more rows.
 
-        Before the first row on any stream there is no event time, and the result is empty.
+        Before the first row on any stream there is no event time, except on those that are stamped.
         """
         self.observe(streams)
         times = {
@@ -77,12 +78,13 @@ class EventClock:
             for name, (newest, since) in self._newest.items()
             if name in streams
         }
-        if not times:
-            return {}
-        furthest = max(times.values())
+        furthest = max(times.values(), default=BEFORE_ALL)
         return {
-            name: times.get(name, furthest) - state.stream.slack - self._distance
+            name: self._arrivals.promise()
+            if state.stream.arrival
+            else times.get(name, furthest) - state.stream.slack - self._distance
             for name, state in streams.items()
+            if times or state.stream.arrival
         }
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from muntin.engine.arrival_clock import ArrivalClock, Clock
 from muntin.engine.declarations import Actions, Declarations, run_script
-from muntin.engine.heartbeat import Clock
 from muntin.engine.query_registry import QueryRegistry
 from muntin.engine.table_files import load_table
 from muntin.errors import InputError
@@ -48,6 +48,8 @@ class Registrar:
         self._registry = registry
         self._finish = finish
         self._clock = clock
+        self.arrivals = None if clock is None else ArrivalClock(clock)
+        """Stamps rows, if there is a clock."""
 
     def running_clock(self) -> Clock:
         """Return the clock; raise if the engine has none."""
@@ -65,6 +67,8 @@ class Registrar:
 
     def add_stream(self, stream: Stream) -> None:
         """Add a stream."""
+        if stream.arrival:
+            self.running_clock()
         now = None if self._clock is None else self._clock()
         self._dataflow.declare(self._declared.add_stream(stream), now)
 

@@ -216,7 +216,8 @@ class Dataflow:
         ]
         for name, instant in frontier.low_marks.items():
             self.streams[name].raise_low_mark(instant)
-        if final is None and advanced is None and not frontier.low_marks:
+            groups += [each for each in self.groups.readers(name) if each not in groups]
+        if final is None and advanced is None:
             for group in groups:
                 group.move()
             return groups
