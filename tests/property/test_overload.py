@@ -18,7 +18,7 @@ from muntin.testing.compare import assert_same_changes, assert_same_rows, assert
 from muntin.testing.strategies import Shape, cases
 
 SECOND = 1_000_000
-LIMITED = Shape(emits=("", "EMIT INSERTS"), least=2, partitions=False, every=False)
+LIMITED = Shape(emits=("", "EMIT INSERTS"), least=2, partitions=False, every=False, landmarks=False)
 
 Row = tuple[object, ...]
 
@@ -120,7 +120,9 @@ def test_under_limits_results_are_a_subset_of_the_exact_ones_for_any_batches(
 
 
 @given(
-    cases(Shape(emits=("",), least=3, partitions=False, every=False, tables=False)),
+    cases(
+        Shape(emits=("",), least=3, partitions=False, every=False, tables=False, landmarks=False)
+    ),
     limits(),
     st.sampled_from(["1", "2", "5"]),
     st.integers(8, 10),

@@ -24,6 +24,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 SCRIPTS = [path.stem for path in sorted(GOLDEN.glob("*.cqt")) if path.stem != "errors_input"]
 ABOUT_LATE_ROWS = {"late_rows", "silent_stream", "slack", "slack_and_late"}
 CHOSEN = [
+    ("arrival", 2),
     ("late_rows", 1),
     ("silent_stream", 2),
     ("query_added", 2),

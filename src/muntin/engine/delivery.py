@@ -6,15 +6,17 @@ background, each in a separate thread.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
 
 import pyarrow as pa
 
+from muntin.engine.async_changes import ChangeFeed
 from muntin.engine.fair_lock import FairLock
 from muntin.engine.interrupts import Held, call_user, is_interrupted
-from muntin.engine.subscription import Subscription, checked_subscriber
-from muntin.errors import SubscriberError
+from muntin.engine.subscription import Subscription, check_buffer, checked_subscriber
+from muntin.errors import MuntinError, SubscriberError
 
 
 class Deliveries:
@@ -24,6 +26,7 @@ class Deliveries:
         self.live = False
         self._lock = lock
         self._of: dict[str, list[Subscription]] = {}
+        self._feeds: dict[str, list[ChangeFeed]] = {}
         self._waiting: deque[tuple[Subscription, pa.RecordBatch]] = deque()
         self._delivering = False
 
@@ -34,6 +37,27 @@ class Deliveries:
         with self._lock:
             self._of.setdefault(query.casefold(), []).append(subscription)
         return subscription
+
+    def feed(self, query: str, buffer: int) -> ChangeFeed:
+        """Add a feed of the results of a query, for the event loop that runs."""
+        check_buffer(buffer)
+        feed = ChangeFeed(query, buffer, asyncio.get_running_loop())
+        with self._lock:
+            self._feeds.setdefault(query.casefold(), []).append(feed)
+        return feed
+
+    def feeds(self, query: str) -> list[ChangeFeed]:
+        """Return the feeds of a query that are in use."""
+        known = self._feeds.get(query.casefold())
+        if not known:
+            return []
+        known[:] = [feed for feed in known if not feed.cancelled]
+        return known
+
+    def end(self, query: str, failure: MuntinError | None = None) -> None:
+        """End the feeds of a query that is dropped or was suspended."""
+        for feed in self._feeds.pop(query.casefold(), []):
+            feed.end(failure)
 
     def _remove(self, subscription: Subscription) -> None:
         with self._lock:
@@ -47,9 +71,13 @@ class Deliveries:
     def forget(self, query: str) -> None:
         """Remove the subscribers of a query that is dropped."""
         self._of.pop(query.casefold(), None)
+        self.end(query)
 
     def hand(self, query: str, results: pa.Table) -> None:
         """Take results for the subscribers of a query."""
+        for feed in self.feeds(query):
+            for batch in results.to_batches():
+                feed.offer(batch)
         for subscription in self.of(query):
             for batch in results.to_batches():
                 if self.live:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from muntin.engine.background import Live
 from muntin.engine.declarations import Declarations
 from muntin.engine.fair_lock import FairLock
+from muntin.engine.heartbeat import EventClock, read_heartbeat
 from muntin.engine.input_rows import Rows, read_rows, read_table, read_times
 from muntin.engine.inspector import Inspector
 from muntin.engine.query_registry import QueryRegistry, StandingQuery
@@ -48,8 +49,8 @@ class Engine:
         refused. None: scripts may read any file that this process may. Set it when you run scripts
         of others.
     clock : callable, optional
-        Returns the time now in microseconds since 1970. The log warns of streams that begin decades
-        away from it. None: it does not.
+        Returns the time now in microseconds since 1970; the heartbeat of :meth:`start` follows it.
+        The log warns of streams that begin decades away from it. None: there is neither.
     **settings
         Any setting of :class:`muntin.model.settings.Settings`, for example ``expiry="lazy"``.
 
@@ -117,6 +118,8 @@ class Engine:
             Column names and SQL types.
         time : str, optional
             The column that holds the time; not needed when only one column is a timestamp.
+            ``"arrival"``: rows get the time at which they are pushed, in a column ``_arrival`` that
+            is added to the stream.
         slack : str or int
             How late rows may come, as an interval (``"2 seconds"``) or in microseconds.
         """
@@ -168,15 +171,29 @@ class Engine:
         with self._lock:
             state = self._state(stream)
             where = f"stream {state.stream.name}"
-            table = read_rows(rows, state.stream.schema, where)
+            table = read_rows(rows, state.stream.given, where)
+            frontier = Frontier()
+            if state.stream.arrival:
+                table, frontier = self._stamp(state.stream, table)
             times = read_times(table, state.stream.time, where)
             if len(times):
                 state.last_row = arrival
-            limit = self._declared.settings.engine.max_advance
             batch = batch_of(table, times, arrival)
-            batch = state.set_aside(batch, limit, self.dataflow.groups.advanced)
-            self._step({state.stream.name: batch}, Frontier())
+            if not state.stream.arrival:
+                limit = self._declared.settings.engine.max_advance
+                batch = state.set_aside(batch, limit, self.dataflow.groups.advanced)
+            self._step({state.stream.name: batch}, frontier)
         self._registry.deliveries.deliver()
+
+    def _stamp(self, stream: Stream, rows: pa.Table) -> tuple[pa.Table, Frontier]:
+        """Return rows with the time of their arrival, and what it says of all stamped streams."""
+        arrivals, groups = self._registrar.arrivals, self.dataflow.groups
+        assert arrivals is not None, "checked when the stream was declared"
+        if not len(rows):
+            return stream.schema.empty_table(), Frontier()
+        stamp = arrivals.stamp(after=groups.advanced)
+        stamped = [each.stream.name for each in groups.streams.values() if each.stream.arrival]
+        return stream.stamped(rows, stamp), Frontier(low_marks=dict.fromkeys(stamped, stamp + 1))
 
     def advance(self, to: Instant) -> None:
         """Promise that no earlier row comes on any stream; process all up to there, inclusive."""
@@ -214,13 +231,20 @@ class Engine:
 
     # -- in the background -------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, heartbeat: str | None = None) -> None:
         """Run in the background: ``push`` only takes rows; a thread joins and calls subscribers.
 
         Work is cut into turns of about a millisecond, so rows are scheduled as they come, and the
         queries that share a join get their results in the order of the setting ``scheduler``: those
         with small windows need not wait for those with large ones. Results of a query with
         subscribers go to them and are not kept for ``poll``; each subscriber has a thread.
+
+        Parameters
+        ----------
+        heartbeat : str, optional
+            Let time move by the engine's clock although nothing arrives, at this distance, such as
+            ``"1 second"``: each stream is at its newest time plus the time since that row came,
+            minus its slack and the distance. None: only rows and ``advance`` move time.
 
         Examples
         --------
@@ -238,7 +262,12 @@ class Engine:
         """
         with self._lock:
             prepare()
-            self._live.start()
+            if heartbeat is None:
+                self._live.start()
+                return
+            distance = read_heartbeat(heartbeat)
+            clock = self._registrar.running_clock()
+            self._live.start(EventClock(clock, distance, self._registrar.arrivals), distance)
 
     def stop(self, timeout: float = 60.0) -> None:
         """Complete all work, end the background thread; wait ``timeout`` seconds for subscribers.

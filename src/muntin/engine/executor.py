@@ -15,6 +15,9 @@ from muntin.engine.interrupts import Held, wait_for
 
 _log = logging.getLogger("muntin")
 
+_IDLE = 60.0
+"""Seconds after which an idle thread looks for work although nothing woke it."""
+
 
 class Executor:
     """Calls ``work`` until it returns False, and again after every :meth:`wake`.
@@ -52,10 +55,13 @@ class Executor:
             self._stopping = True
             self._changed.notify_all()
 
-    def stop(self) -> None:
-        """End the thread after the current turn; must not be called from within one."""
+    def stop(self, timeout: float) -> None:
+        """End the thread after the current turn, which gets ``timeout`` seconds.
+
+        Must not be called from within a turn.
+        """
         self.end()
-        self._thread.join()
+        self._thread.join(max(timeout, 0.0))
 
     def _run(self) -> None:
         try:
@@ -67,7 +73,7 @@ class Executor:
                         self._become_idle()
                 if not busy:
                     with self._changed:
-                        self._changed.wait_for(lambda: self._woken or self._stopping)
+                        self._changed.wait_for(lambda: self._woken or self._stopping, _IDLE)
         except BaseException as error:  # noqa: BLE001 (the next call raises it)
             _log.critical("the engine has stopped working", exc_info=error)
             self.failure = error

@@ -111,7 +111,9 @@ class Inspector:
         else:
             found = dict(entry.suspended.stats)
         buffers = {**found["buffers"], "output": found["buffers"]["output"] + waiting}
-        subscribers = [each.stats() for each in self._registry.deliveries.of(entry.query.name)]
+        deliveries, name = self._registry.deliveries, entry.query.name
+        subscribers = [each.stats() for each in deliveries.of(name)]
+        subscribers += [each.stats() for each in deliveries.feeds(name)]
         return {
             **found,
             "rows_waiting_for_poll": waiting,

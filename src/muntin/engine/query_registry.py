@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from muntin.engine.async_changes import Changes
 from muntin.engine.declarations import Declarations
 from muntin.engine.delivery import Deliveries
 from muntin.engine.fair_lock import FairLock
@@ -87,7 +88,7 @@ class QueryRegistry:
         """Keep results for poll and for subscribers; a query with live ones keeps none for poll."""
         deliveries = self.deliveries
         for name, table in outputs:
-            subscribers = deliveries.of(name)
+            subscribers = [*deliveries.of(name), *deliveries.feeds(name)]
             if subscribers:
                 deliveries.hand(name, table)
             if not (deliveries.live and subscribers):
@@ -129,6 +130,12 @@ class QueryRegistry:
         with self._lock:
             self.find(name)
             return self.deliveries.subscribe(name, callback, buffer)
+
+    def changes(self, name: str, buffer: int) -> Changes:
+        """Return the results of a query from now on, for the event loop that runs."""
+        with self._lock:
+            self.find(name)
+            return Changes(self.deliveries.feed(name, buffer))
 
 
 class StandingQuery:
@@ -184,6 +191,17 @@ class StandingQuery:
         subscribers were called, and the results stay available to ``poll``.
         """
         return self._registry.subscribe(self.name, callback, buffer)
+
+    def changes(self, buffer: int = BUFFER) -> Changes:
+        """Return an asynchronous iterator over the results from now on, as RecordBatches.
+
+        Call it in a coroutine: ``async for batch in query.changes(): ...``. The iteration ends when
+        the query is dropped, and raises :class:`muntin.errors.QuerySuspendedError` when it fails.
+        If more than ``buffer`` bytes of results wait, it raises
+        :class:`muntin.errors.SubscriberError` after them. While the engine runs in the background,
+        results go to the iterator and are not kept for ``poll``.
+        """
+        return self._registry.changes(self.name, buffer)
 
     def __repr__(self) -> str:
         return f"StandingQuery({self.name!r})"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from muntin.engine.arrival_clock import ArrivalClock, Clock
 from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.query_registry import QueryRegistry
 from muntin.engine.table_files import load_table
@@ -15,9 +16,6 @@ from muntin.plan.query import Query
 from muntin.plan.statement import DropStatement
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.planned_query import PlannedQuery
-
-Clock = Callable[[], int]
-"""Returns the time now in microseconds since 1970."""
 
 
 def read_clock(clock: object) -> Clock | None:
@@ -50,6 +48,17 @@ class Registrar:
         self._registry = registry
         self._finish = finish
         self._clock = clock
+        self.arrivals = None if clock is None else ArrivalClock(clock)
+        """Stamps rows, if there is a clock."""
+
+    def running_clock(self) -> Clock:
+        """Return the clock; raise if the engine has none."""
+        if self._clock is None:
+            raise InputError(
+                "the engine has no clock",
+                hint="Make it without clock=None, or pass a function of the time",
+            )
+        return self._clock
 
     def run(self, script: str) -> list[str]:
         """Run the statements of a script, and return the names of the queries that it created."""
@@ -58,6 +67,8 @@ class Registrar:
 
     def add_stream(self, stream: Stream) -> None:
         """Add a stream."""
+        if stream.arrival:
+            self.running_clock()
         now = None if self._clock is None else self._clock()
         self._dataflow.declare(self._declared.add_stream(stream), now)
 

@@ -36,12 +36,17 @@ def checked_subscriber(
             f"a subscriber of query {query} cannot be {callback!r}",
             hint=f"Pass a function of {takes}",
         )
+    check_buffer(buffer)
+    return callback
+
+
+def check_buffer(buffer: object) -> None:
+    """Raise unless a value is a number of bytes."""
     if type(buffer) is not int or buffer < 1:
         raise InputError(
             f"the buffer of a subscriber cannot be {buffer!r}",
             hint="Give a number of bytes of at least 1",
         )
-    return callback
 
 
 class Subscription:

@@ -64,3 +64,4 @@ class Suspender:
                 expected = isinstance(running.failure, MuntinError)
                 _log.warning("%s", suspended.error, exc_info=None if expected else running.failure)
                 self._dataflow.drop(running.query.name)
+                self._registry.deliveries.end(running.query.name, suspended.error)

@@ -10,10 +10,16 @@ from muntin.errors import CatalogError
 
 Options = tuple[tuple[str, str], ...]
 
+ARRIVAL = "_arrival"
+"""The column with the time of rows that are stamped when they arrive."""
+
 
 @dataclass(frozen=True)
 class Stream:
-    """A declared stream; ``order``, its place among all streams, breaks ties of time."""
+    """A declared stream; ``order``, its place among all streams, breaks ties of time.
+
+    With ``arrival``, rows come without their last column, :data:`ARRIVAL`, and are stamped.
+    """
 
     name: str
     schema: pa.Schema
@@ -21,6 +27,17 @@ class Stream:
     slack: int = 0
     options: Options = ()
     order: int = 0
+    arrival: bool = False
+
+    @property
+    def given(self) -> pa.Schema:
+        """The columns with which rows come."""
+        return self.schema.remove(len(self.schema) - 1) if self.arrival else self.schema
+
+    def stamped(self, rows: pa.Table, time: int) -> pa.Table:
+        """Return rows of a stream with ``arrival`` with their time."""
+        stamps = pa.repeat(pa.scalar(time, pa.int64()), len(rows)).cast(pa.timestamp("us"))
+        return rows.append_column(self.schema.field(self.time), stamps)
 
     def column(self, name: str) -> str | None:
         """Return the column as it was declared, ignoring the case of ``name``."""

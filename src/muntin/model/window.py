@@ -2,6 +2,9 @@
 
 A row of time ``t`` is inside a time window ``w`` at instant ``T`` iff ``T - w < t <= T``. A count
 window of ``n`` holds the last ``n`` rows of the stream, the newest included.
+
+A landmark window is a time window that is longer than any stream lasts; ``SINCE`` is also a
+condition on the time, which the binder adds to those of the query.
 """
 
 from __future__ import annotations
@@ -9,20 +12,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from muntin.model.clock import format_interval
+from muntin.model.clock import format_instant, format_interval
+
+FOREVER = 2**61
+"""Microseconds of a landmark window, about 73,000 years: half of what can be added to any time."""
 
 
 @dataclass(frozen=True)
 class TimeWindow:
-    """The rows of the last ``micros`` microseconds."""
+    """The rows of the last ``micros`` microseconds, and of them those from ``since`` on."""
 
     micros: int
+    since: int | None = None
 
     def __post_init__(self) -> None:
         assert self.micros > 0, "the binder refuses windows that hold nothing"
 
     def __str__(self) -> str:
-        return f"[RANGE {format_interval(self.micros)}]"
+        if self.since is not None:
+            return f"[SINCE '{format_instant(self.since)}']"
+        return "[UNBOUNDED]" if self.is_landmark else f"[RANGE {format_interval(self.micros)}]"
+
+    @property
+    def is_landmark(self) -> bool:
+        """Whether rows never leave."""
+        return self.micros >= FOREVER
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from muntin.model.settings import (
     Settings,
     TreeChoice,
 )
-from muntin.model.window import PartitionedWindow, window_size
+from muntin.model.window import PartitionedWindow, TimeWindow, window_size
 from muntin.plan.probe_limits import Limiting
 from muntin.plan.query import Emit, Query
 from muntin.planner.join_graph import JoinGraph
@@ -36,6 +36,10 @@ def not_limited(query: Query, settings: Settings, algorithm: Algorithm) -> str:
         return "one source has nothing to join with"
     if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
         return "a window that counts rows by partition releases rows out of arrival order"
+    if any(
+        isinstance(each.window, TimeWindow) and each.window.is_landmark for each in query.sources
+    ):
+        return "rows never leave a landmark window, so no freshness bounds the work"
     if retracts(query, settings):
         return f"the join retracts what leaves ({choose_strategy(query, settings)[1]})"
     if algorithm is not Algorithm.EAGER:

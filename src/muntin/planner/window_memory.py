@@ -29,7 +29,8 @@ def check_windows(
     """Raise when the windows of a query surely take more memory than there is.
 
     Counted are windows in rows, and windows in time over streams that are declared with a rate.
-    Windows per partition are not: nobody knows the number of partitions.
+    Windows per partition are not: nobody knows the number of partitions; nor are landmark windows,
+    whose rows are counted while they come.
     """
     limit = settings.join.window_memory or _machine()
     sizes = {
@@ -54,7 +55,7 @@ def _rows(source: Scan, declared: Mapping[str, StreamStatistics]) -> float:
     match source.window:
         case RowsWindow(rows):
             return float(rows)
-        case TimeWindow(micros):
+        case TimeWindow(micros) if not source.window.is_landmark:
             known = declared.get(source.relation)
             return known.rate * micros / SECOND if known and known.rate < _PLAUSIBLE else 0.0
         case PartitionedWindow() | _:

@@ -13,7 +13,7 @@ budgets of limited joins. Its queries form one group.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -40,11 +40,13 @@ from muntin.state.batch import Batch, batch_of, times_of
 class Frontier:
     """A frontier from outside: ``final`` in the total order, ``advanced`` by promise.
 
-    Without ``final`` the watermarks of the streams count.
+    Without ``final`` the watermarks of the streams count. ``low_marks`` raises them: the instants
+    before which streams send no more rows, by name.
     """
 
     final: Place | None = None
     advanced: int | None = None
+    low_marks: Mapping[str, int] = field(default_factory=dict)
 
 
 _WATERMARKS = Frontier()
@@ -212,6 +214,9 @@ class Dataflow:
             for name, batch in rows.items()
             for group in self._arrive(name, batch, ordered=final is None)
         ]
+        for name, instant in frontier.low_marks.items():
+            self.streams[name].raise_low_mark(instant)
+            groups += [each for each in self.groups.readers(name) if each not in groups]
         if final is None and advanced is None:
             for group in groups:
                 group.move()

@@ -35,6 +35,8 @@ class StreamState:
         self._now = now
         self.rows_in = 0
         self.newest = BEFORE_ALL
+        self.low_mark = BEFORE_ALL
+        """No earlier row is expected, by a clock."""
         self.last_row: float | None = None
         self._late: list[pa.Table] = []
         self.rows_late = 0
@@ -43,13 +45,18 @@ class StreamState:
 
     @property
     def watermark(self) -> int:
-        """The newest time seen minus the slack; no earlier row is expected."""
-        return self.newest - self.stream.slack if self.newest > BEFORE_ALL else BEFORE_ALL
+        """The newest time seen minus the slack, or the low mark; no earlier row is expected."""
+        by_rows = self.newest - self.stream.slack if self.newest > BEFORE_ALL else BEFORE_ALL
+        return max(by_rows, self.low_mark)
 
     @property
     def place(self) -> Place:
         """The place up to which this stream is final in the total order."""
         return self.watermark, self.stream.order
+
+    def raise_low_mark(self, instant: int) -> None:
+        """Expect no row before an instant; it never moves back."""
+        self.low_mark = max(self.low_mark, instant)
 
     def set_aside(self, batch: Batch, limit: int | None, reached: int) -> Batch:
         """Keep the rows too far ahead of the stream with the late ones, and return the others.
@@ -58,7 +65,7 @@ class StreamState:
         advanced.
         """
         first = self._limit.newest == BEFORE_ALL
-        inside = self._limit.take(batch.times, limit, reached)
+        inside = self._limit.take(batch.times, limit, max(reached, self.low_mark))
         if first and len(batch) and self._now is not None:
             warn_of_epoch(self.stream.name, int(batch.times[0]), self._now)
         if inside is None:
@@ -82,7 +89,8 @@ class StreamState:
         newest = np.maximum.accumulate(batch.times)
         before = np.maximum(np.concatenate(([self.newest], newest[:-1])), self.newest)
         self.newest = max(self.newest, int(newest[-1]))
-        return np.where(before > BEFORE_ALL, before - self.stream.slack, BEFORE_ALL)
+        by_rows = np.where(before > BEFORE_ALL, before - self.stream.slack, BEFORE_ALL)
+        return np.maximum(by_rows, self.low_mark)
 
     def keep_late(self, late: pa.Table) -> None:
         """Keep late rows."""

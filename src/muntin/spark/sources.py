@@ -129,7 +129,7 @@ def _fits_a_file(folder: str, stream: Stream) -> bool:
     return found is not None and all(
         (name := find_column(found, field.name)) is not None
         and _fits(found.field(name).type, field.type)
-        for field in stream.schema
+        for field in stream.given
     )
 
 
@@ -139,7 +139,7 @@ def decode_file(content: bytes | pa.Buffer, path: str, stream: Stream) -> pa.Tab
     try:
         # INT96 would become nanoseconds, which years like 1600 and 9999 overflow silently.
         file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
-        names = {field.name: find_column(file.schema_arrow, field.name) for field in stream.schema}
+        names = {field.name: find_column(file.schema_arrow, field.name) for field in stream.given}
         missing = [name for name, found in names.items() if found is None]
         if missing:
             raise InputError(
@@ -153,8 +153,8 @@ def decode_file(content: bytes | pa.Buffer, path: str, stream: Stream) -> pa.Tab
             f"{where} cannot be read: {_first_line(error)}", hint="Replace the file"
         ) from error
     return pa.table(
-        [_cast(table.column(names[field.name]), field, where) for field in stream.schema],
-        schema=stream.schema,
+        [_cast(table.column(names[field.name]), field, where) for field in stream.given],
+        schema=stream.given,
     )
 
 
@@ -204,7 +204,7 @@ def _remedy(kind: str) -> str:
 
 def _file_schema(spark: SparkSession, stream: Stream, kind: str, path: str) -> StructType:
     """Return the schema of self-describing files; otherwise the declared one."""
-    declared = from_arrow_schema(stream.schema)
+    declared = from_arrow_schema(stream.given)
     if kind.lower() not in _SELF_DESCRIBING:
         return declared
     try:
@@ -234,7 +234,7 @@ def fitted(frame: DataFrame, stream: Stream) -> DataFrame:
     """Return the declared columns of a frame in order; raise if one is missing or misfits."""
     there = arrow_schema(frame.schema)
     columns = []
-    for field in stream.schema:
+    for field in stream.given:
         name = find_column(there, field.name)
         if name is None:
             more = (

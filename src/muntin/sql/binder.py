@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -123,6 +123,10 @@ class Conditions(NamedTuple):
     def all(self) -> list[Condition]:
         """All conjuncts."""
         return [*self.on, *self.where]
+
+    def having(self, more: Iterable[Condition]) -> Conditions:
+        """Return them with more conjuncts of WHERE."""
+        return Conditions(self.on, [*self.where, *more])
 
     def predicates(self, types: Mapping[str, pa.DataType]) -> OnAndWhere:
         """Return the predicates of both, given the types of all expressions."""

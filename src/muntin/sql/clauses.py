@@ -98,7 +98,7 @@ def _refuse_named_window(cursor: Cursor) -> None:
     if name is not None and follower is not None and word(follower) == "AS":
         hint = (
             "WINDOW takes an interval or a number of rows, "
-            "for example WINDOW 1 MINUTE or WINDOW 100 ROWS"
+            "for example WINDOW 1 MINUTE, WINDOW 100 ROWS or WINDOW UNBOUNDED"
         )
         raise cursor.tokens.error(name, "named windows are not supported", hint)
 

@@ -5,14 +5,14 @@ Sub-selects in FROM, DISTINCT, and what is grouped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream
-from muntin.model.window import Unbounded
+from muntin.model.window import TimeWindow, Unbounded
 from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, quote
 from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, Join, Scan
@@ -28,8 +28,8 @@ from muntin.sql.set_operators import combine_selects, split_selects
 from muntin.sql.shape import FromEntry, SelectParts, read_shape
 from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition
 from muntin.sql.syntax import find_columns, parse_select
-from muntin.sql.typecheck import find_types, typed
-from muntin.sql.writer import Writer
+from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.writer import Draft, Writer
 
 _HAVING = "Conditions on groups stand in HAVING"
 _NO_STREAM = "Stored tables do not change; join them with a stream"
@@ -138,6 +138,7 @@ class Selects:
         ]:
             refuse_aggregates(condition, place, _HAVING)
         conditions = conditions_of(shape, using, writer, scope)
+        conditions = conditions.having(self._since(shape, sources))
         inputs = [node for _, node in entries]
         if (
             shape.group is None
@@ -165,6 +166,16 @@ class Selects:
                 order,
             )
         return Distinct(rows) if shape.distinct else rows
+
+    def _since(self, shape: SelectParts, sources: Sequence[Scan]) -> Iterator[Condition]:
+        """Yield the conditions of landmark windows: rows from an instant on."""
+        for place, (entry, source) in enumerate(zip(shape.entries, sources, strict=True)):
+            relation = self.catalog.find(source.relation)
+            if isinstance(source.window, TimeWindow) and source.window.since is not None:
+                assert isinstance(relation, Stream), "tables have no window"
+                time = ColumnRef(place, relation.time)
+                text = f"epoch_us({quote(time.flat)}) >= {source.window.since}"
+                yield Condition(Draft(text, (time,), entry.tokens))
 
     def _order(
         self, call: Call, inputs: Sequence[Node | None], sources: tuple[Scan, ...]

@@ -176,6 +176,14 @@ def check_condition(entry: FromEntry) -> None:
 
 def _freshness(source: Scan, extent: Extent, tokens: Tokens) -> Window:
     given, window = extent.window, source.window
+    landmark = [
+        each for each in (given, window) if isinstance(each, TimeWindow) and each.is_landmark
+    ]
+    if landmark:
+        fact = f"the rows of {describe(source)} have no largest age: {landmark[0]}"
+        raise tokens.error(
+            extent.token, fact, "Leave its FRESHNESS out, or give its window an interval"
+        )
     if isinstance(given, TimeWindow) != isinstance(window, TimeWindow):
         kind = "an interval" if isinstance(window, TimeWindow) else "a number of rows"
         fact = f"the window of {describe(source)} is {window}, so its freshness must be {kind}"

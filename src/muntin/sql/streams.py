@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from muntin.errors import InputError, Place, SqlError
 from muntin.model.arguments import check_name
-from muntin.model.catalog import Options, Stream, Table, find_column
+from muntin.model.catalog import ARRIVAL, Options, Stream, Table, find_column
 from muntin.model.clock import AFTER_ALL, parse_interval
 from muntin.sql.types import UNSUPPORTED_HINT, check_columns, unsupported_type
 
@@ -21,8 +21,9 @@ def make_stream(  # noqa: PLR0913 (the parts of a declaration, in SQL and in Pyt
 ) -> Stream:
     """Return a stream that was checked.
 
-    ``time`` is not needed if only one column is a timestamp; ``slack`` is in microseconds. Errors
-    have a place if the stream is declared at one, in a script.
+    ``time`` is not needed if only one column is a timestamp; ``"arrival"``, unless a column has
+    that name, adds a column with the time of arrival. ``slack`` is in microseconds. Errors have a
+    place if the stream is declared at one, in a script.
 
     >>> schema = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("ms"))])
     >>> make_stream("A", schema).schema.field("ts").type
@@ -32,7 +33,11 @@ def make_stream(  # noqa: PLR0913 (the parts of a declaration, in SQL and in Pyt
         check_name(name, "the name of a stream")
         check_columns(schema.names)
         _check_types(schema)
-        column = _time_column(name, schema, time)
+        arrival = _is_arrival(schema, time)
+        if arrival:
+            _check_arrival(name, schema, slack)
+            schema = schema.append(pa.field(ARRIVAL, pa.timestamp("us")))
+        column = _time_column(name, schema, ARRIVAL if arrival else time)
         _check_slack(name, slack)
     except InputError as error:
         if place is None:
@@ -42,7 +47,7 @@ def make_stream(  # noqa: PLR0913 (the parts of a declaration, in SQL and in Pyt
     index = schema.get_field_index(column)
     field = schema.field(index)
     schema = schema.set(index, field.with_type(pa.timestamp("us", tz=field.type.tz)))
-    return Stream(name, schema, column, slack, options)
+    return Stream(name, schema, column, slack, options, arrival=arrival)
 
 
 def make_table(
@@ -98,6 +103,28 @@ def _check_slack(name: str, slack: int) -> None:
         raise InputError(
             f"the slack of stream {name} is negative",
             hint="Give the longest delay to wait for, such as '2 seconds'",
+        )
+
+
+def _is_arrival(schema: pa.Schema, time: object) -> bool:
+    """Return whether rows are stamped when they arrive; a column of that name has precedence."""
+    return (
+        isinstance(time, str)
+        and time.casefold() == "arrival"
+        and find_column(schema, "arrival") is None
+    )
+
+
+def _check_arrival(name: str, schema: pa.Schema, slack: int) -> None:
+    if (taken := find_column(schema, ARRIVAL)) is not None:
+        raise InputError(
+            f"stream {name} has a column {taken}, and rows with time = 'arrival' get one",
+            hint=f"Rename it, or take the time from it with time = '{taken}'",
+        )
+    if slack:
+        raise InputError(
+            f"stream {name} has a slack, but rows with time = 'arrival' are never late",
+            hint="Leave the slack out",
         )
 
 

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 
 from sqlglot import Token
 
-from muntin.model.clock import AFTER_ALL, parse_interval
-from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
+from muntin.model.clock import AFTER_ALL, parse_instant, parse_interval
+from muntin.model.window import FOREVER, PartitionedWindow, RowsWindow, TimeWindow
 from muntin.sql.cursor import Cursor
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
 
 INTERVAL_HINT = "Write a number and a unit, for example 5 SECONDS or '1 hour 30 minutes'"
-BRACKET_HINT = "A window is written [RANGE 5 SECONDS], [ROWS 100] or [PARTITION BY column ROWS 100]"
+BRACKET_HINT = (
+    "A window is written [RANGE 5 SECONDS], [ROWS 100], [PARTITION BY column ROWS 100], "
+    "[UNBOUNDED] or [SINCE '2026-01-01 00:00:00']"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ def begins_extent(token: Token | None) -> bool:
 
 def read_extent(cursor: Cursor, what: str) -> Extent:
     """Return an interval or ``n ROWS``."""
+    token = cursor.look()
+    if token is not None and cursor.match("UNBOUNDED"):
+        return Extent(TimeWindow(FOREVER), token)
     if is_count(cursor):
         text, token = cursor.number(what)
         cursor.take("ROWS")
@@ -100,7 +106,11 @@ def read_bracket(
     cursor = Cursor(tokens.part(1, len(tokens) - 1))
     columns: list[Token] = []
     window: TimeWindow | RowsWindow | PartitionedWindow
-    if cursor.match("RANGE"):
+    if cursor.match("UNBOUNDED"):
+        window = TimeWindow(FOREVER)
+    elif cursor.match("SINCE"):
+        window = TimeWindow(FOREVER, _instant(cursor))
+    elif cursor.match("RANGE"):
         window = TimeWindow(read_interval(cursor, "the window")[0])
     elif cursor.match("PARTITION BY") or cursor.match("PARTITION", "BY"):
         columns.append(cursor.name("a column"))
@@ -114,6 +124,16 @@ def read_bracket(
         window = _rows(cursor, *cursor.number("a number of rows", BRACKET_HINT))
     cursor.end(BRACKET_HINT)
     return window, tuple(columns)
+
+
+def _instant(cursor: Cursor) -> int:
+    """Return the instant of SINCE: a text, with or without the word TIMESTAMP."""
+    cursor.match("TIMESTAMP")
+    token = cursor.take("an instant for SINCE", BRACKET_HINT)
+    if not is_text(token):
+        raise cursor.tokens.error(token, "SINCE needs an instant in quotes", BRACKET_HINT)
+    with cursor.tokens.blame(token):
+        return parse_instant(token.text)
 
 
 def _rows(cursor: Cursor, text: str, token: Token) -> RowsWindow:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from muntin.model.catalog import Catalog, Stream, Table
+from muntin.model.catalog import Catalog, Table
 from muntin.plan.query import Emit, Query
 from muntin.testing.cells import (
     is_text,
@@ -83,7 +83,7 @@ class Case:
         """Return the catalog after the declarations."""
         catalog = Catalog()
         for stream in self.streams:
-            catalog.add(Stream(stream.name, stream.schema, stream.time, stream.slack))
+            catalog.add(stream.stream)
         for table in self.tables:
             catalog.add(Table(table.name, read_schema(table.columns)))
         return catalog

@@ -9,6 +9,7 @@ import pyarrow as pa
 import muntin
 from muntin.errors import CatalogError
 from muntin.runtime.holdings import state_rows
+from muntin.testing.batch_cuts import by_time
 from muntin.testing.golden import StreamDeclaration
 
 
@@ -18,12 +19,16 @@ class EngineDriver:
     in_order = True
 
     def __init__(self, settings: Mapping[str, object]) -> None:
-        # The times of scripts are seconds since 1970, which no clock is to be compared with.
-        self._engine = muntin.Engine(clock=None, **settings)
+        self._now = 0
+        # The times of scripts are seconds since 1970, and so is the clock.
+        self._engine = muntin.Engine(clock=lambda: self._now, **settings)
+        self._arrivals: dict[str, str] = {}
 
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream."""
         self._engine.execute(stream.sql)
+        if stream.stream.arrival:
+            self._arrivals[stream.name.casefold()] = stream.stream.time
 
     def table(self, name: str, rows: pa.Table) -> None:
         """Declare a stored table with its rows."""
@@ -42,8 +47,14 @@ class EngineDriver:
         self._engine.execute(f"SET {setting} = {value}")
 
     def feed(self, stream: str, rows: pa.Table) -> None:
-        """Push rows."""
-        self._engine.push(stream, rows)
+        """Push rows; those that are stamped, when the clock shows their time."""
+        column = self._arrivals.get(stream.casefold())
+        if column is None:
+            self._engine.push(stream, rows)
+            return
+        for piece in by_time(rows, column):
+            self._now = piece.column(column).cast(pa.int64())[0].as_py()
+            self._engine.push(stream, piece.drop_columns([column]))
 
     def advance(self, at: int) -> None:
         """Promise that nothing up to the instant will come any more."""

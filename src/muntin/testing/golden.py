@@ -5,6 +5,7 @@
     # about: expiry of a left row takes the pair away
     stream L (k int, v int)             -- then optionally: [time COLUMN] [slack SECONDS]
     stream R (k int, w int)             -- a column ts TIMESTAMP is appended when there is none
+    stream S (k int) time arrival       -- its rows arrive at their times and are stamped
     table T (k int)                     -- followed by its rows
     7
     set expiry = 'lazy'
@@ -41,8 +42,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from muntin.errors import MuntinError
+from muntin.model.catalog import Stream
 from muntin.model.clock import format_interval
 from muntin.plan.expression import quote
+from muntin.sql.streams import make_stream
 from muntin.testing.cells import (
     Cell,
     read_schema,
@@ -53,6 +56,8 @@ from muntin.testing.cells import (
 )
 
 EMPTY = "(empty)"
+_ARRIVAL = "arrival"
+"""The time of a stream whose rows are stamped when they arrive."""
 _WORDS = "stream|table|set|query|sql|feed|advance|out|answer|state|late|explain|drop|restart|error"
 _COMMAND = re.compile(rf"({_WORDS})(?=[\s:]|$):?\s*(.*)", re.DOTALL)
 _NAME = r'("(?:[^"]|"")+"|[^\s("]+)'
@@ -70,7 +75,10 @@ class GoldenScriptError(MuntinError):
 
 @dataclass(frozen=True)
 class StreamDeclaration:
-    """A stream as a script declares it; ``slack`` in microseconds."""
+    """A stream as a script declares it; ``slack`` in microseconds.
+
+    With ``time arrival``, the times of its rows are those at which they arrive.
+    """
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -90,7 +98,12 @@ class StreamDeclaration:
     @property
     def schema(self) -> pa.Schema:
         """Its columns as Arrow types."""
-        return read_schema(self.columns)
+        return self.stream.schema
+
+    @property
+    def stream(self) -> Stream:
+        """The stream as queries see it."""
+        return make_stream(self.name, read_schema(self.columns), self.time, self.slack)
 
 
 @dataclass(frozen=True)
@@ -343,7 +356,8 @@ def _action(word: str, rest: str, body: list[tuple[int, str]]) -> Action:
 def _stream(rest: str) -> StreamDeclaration:
     name, columns, time, slack = _relation(rest)
     time = time or "ts"
-    if all(column.casefold() != time.casefold() for column, _ in columns):
+    named = any(column.casefold() == time.casefold() for column, _ in columns)
+    if not named and time != _ARRIVAL:
         columns = (*columns, (time, "TIMESTAMP"))
     return StreamDeclaration(name, columns, time, slack)
 

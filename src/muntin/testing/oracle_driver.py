@@ -58,8 +58,8 @@ class OracleDriver:
 
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream."""
-        self._catalog.add(Stream(stream.name, stream.schema, stream.time, stream.slack))
-        self._watermark.declare(stream.name, stream.slack)
+        self._catalog.add(stream.stream)
+        self._watermark.declare(stream.name, stream.slack, arrival=stream.stream.arrival)
         self._fed[stream.name.casefold()] = stream.schema.empty_table()
         self._arrivals[stream.name.casefold()] = []
 

@@ -32,7 +32,7 @@ from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.spark.storage import LocalStorage
 from muntin.sql.script import read_query
 from muntin.state.advance_limit import Segment
-from muntin.testing.batch_cuts import cut
+from muntin.testing.batch_cuts import by_time, cut
 from muntin.testing.compare import accumulate
 from muntin.testing.golden import StreamDeclaration
 
@@ -75,7 +75,7 @@ class PartitionDriver:
 
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream."""
-        self._catalog.add(Stream(stream.name, stream.schema, stream.time, stream.slack))
+        self._catalog.add(stream.stream)
         self._change(streams=tuple(self._catalog.streams()))
 
     def table(self, name: str, rows: pa.Table) -> None:
@@ -110,14 +110,18 @@ class PartitionDriver:
         """Send rows to the partitions, micro-batch by micro-batch."""
         known = self._catalog.find(stream)
         assert isinstance(known, Stream), "scripts feed streams"
-        for piece in cut(rows, self._random):
+        pieces = by_time(rows, known.time) if known.arrival else cut(rows, self._random)
+        for piece in pieces:
             parts: list[list[Part]] = [[] for _ in self._stores]
             packer = self._packers.setdefault(known.name, Packer(self._deployment, known.name))
             for task, taken in enumerate(cut(piece, self._random)):
                 for partition, part in packer.pack(taken, task):
                     parts[partition].append(part)
             segments = packer.segments(piece)
-            self._apply({known.name: tuple(segments)} if segments else {}, parts, None)
+            if known.arrival:
+                self._apply({}, parts, None, segments[-1][1] + 1)
+            else:
+                self._apply({known.name: tuple(segments)} if segments else {}, parts, None)
 
     def advance(self, at: int) -> None:
         """Advance all partitions to an instant."""
@@ -242,6 +246,7 @@ class PartitionDriver:
         segments: Mapping[str, tuple[Segment, ...]],
         parts: list[list[Part]],
         moment: int | None,
+        stamp: int | None = None,
     ) -> None:
         if not self._running:
             self._running = [
@@ -256,9 +261,20 @@ class PartitionDriver:
         ):
             carried = carried_parts(self._deployment, epochs, number, self._storage)
             newest = {stream: found[-1][1] for stream, found in segments.items()}
-            limit = self._deployment.max_advance
             batch = PartitionBatch(
-                self._batch, epochs.stop, newest, tuple(own), moment, (), carried, segments, limit
+                self._batch,
+                epochs.stop,
+                newest,
+                tuple(own),
+                moment,
+                carried=carried,
+                segments=segments,
+                max_advance=self._deployment.max_advance,
+                stamps={
+                    each.name: stamp
+                    for each in self._deployment.streams
+                    if each.arrival and stamp is not None
+                },
             )
             applied = partition.apply(batch)
             store[batch.batch] = (applied.note, applied.snapshot or batch)

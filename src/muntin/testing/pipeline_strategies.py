@@ -241,6 +241,7 @@ def _entry(
             f"RANGE {draw(st.integers(1, 8))} SECONDS",
             f"ROWS {draw(st.integers(1, 4))}",
             f"PARTITION BY {column} ROWS 2",
+            draw(st.sampled_from(["UNBOUNDED", "SINCE '1970-01-01 00:00:04'"])),
         ]
         window = draw(st.sampled_from(["", "", *(f" [{width}]" for width in widths)]))
     return _Entry(f"{relation.name} {alias}{window}", alias, numbers, texts, stored)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from muntin.model.catalog import Catalog, Stream, Table
+from muntin.model.catalog import Catalog, Table
 from muntin.plan.query import Emit, Query
 from muntin.testing.cells import read_schema, read_seconds, read_table
 from muntin.testing.compare import (
@@ -92,12 +92,9 @@ class Session:
         match action:
             case DeclareStream(declaration):
                 self._streams[declaration.name.casefold()] = declaration
-                self._catalog.add(
-                    Stream(
-                        declaration.name, declaration.schema, declaration.time, declaration.slack
-                    )
-                )
-                self._watermark.declare(declaration.name, declaration.slack)
+                self._catalog.add(declaration.stream)
+                stream = declaration.stream
+                self._watermark.declare(stream.name, stream.slack, arrival=stream.arrival)
             case DeclareTable(name, columns, _):
                 self._catalog.add(Table(name, read_schema(columns)))
                 self._tables[name] = self._table(action)
@@ -187,12 +184,8 @@ class Session:
         declaration = self._streams.get(stream.casefold())
         if declaration is None:
             raise ValueError(f"the script declares no stream {stream}")
-        schema = declaration.schema
-        place = next(
-            place
-            for place, name in enumerate(schema.names)
-            if name.casefold() == declaration.time.casefold()
-        )
+        known = declaration.stream
+        schema, place = known.schema, known.schema.get_field_index(known.time)
         others = read_table([row.cells[1:] for row in rows], schema.remove(place))
         times = [None if row.cells[0] is None else read_seconds(row.cells[0]) for row in rows]
         return others.add_column(

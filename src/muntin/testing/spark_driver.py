@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
 
@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from muntin.plan.query import Emit
 from muntin.spark.api import SparkEngine
-from muntin.testing.batch_cuts import cut
+from muntin.testing.batch_cuts import by_time, cut
 from muntin.testing.compare import accumulate
 from muntin.testing.golden import StreamDeclaration
 
@@ -50,9 +50,11 @@ class SparkDriver:
         self._random = None if seed is None else Random(seed)  # noqa: S311 (guards nothing)
         self._folder = tempfile.TemporaryDirectory(prefix="muntin-spark-driver-")
         checkpoint = Path(self._folder.name) / "checkpoint"
-        self._make: Callable[[], SparkEngine] = lambda: SparkEngine(
+        self._new: Callable[[], SparkEngine] = lambda: SparkEngine(
             spark, checkpoint=checkpoint, partitions=partitions
         )
+        self._now = 0
+        self._arrivals: dict[str, str] = {}
         self._engine = self._make()
         self._told: list[tuple[str, Callable[[SparkEngine], object]]] = []
         """Calls to repeat on a new engine, with the names of queries."""
@@ -63,6 +65,11 @@ class SparkDriver:
         for name, value in settings.items():
             self.change(name, f"'{value}'")
 
+    def _make(self) -> SparkEngine:
+        engine = self._new()
+        engine._parts.controls.clock = lambda: self._now  # noqa: SLF001 (the time of a script)
+        return engine
+
     def declare(self, stream: StreamDeclaration) -> None:
         """Declare a stream over a folder."""
         self._engine.stop()  # streams cannot be declared while it runs
@@ -71,6 +78,8 @@ class SparkDriver:
         folder.mkdir()
         self._tell(lambda engine: engine.execute(stream.sql.removesuffix(")") + source))
         self._folders[stream.name.casefold()] = folder
+        if stream.stream.arrival:
+            self._arrivals[stream.name.casefold()] = stream.stream.time
 
     def table(self, name: str, rows: pa.Table) -> None:
         """Declare a stored table with its rows."""
@@ -97,16 +106,30 @@ class SparkDriver:
         self._settled = False
 
     def feed(self, stream: str, rows: pa.Table) -> None:
-        """Write rows as files one by one: Spark takes them in the order of modification times."""
-        for piece in cut(rows, self._random):
+        """Write rows as files one by one: Spark takes them in the order of modification times.
+
+        Rows that are stamped are processed when the clock shows their time.
+        """
+        column = self._arrivals.get(stream.casefold())
+        if column is not None:
+            for piece in by_time(rows, column):
+                self._settle()
+                self._now = piece.column(column).cast(pa.int64())[0].as_py()
+                self._write(stream, [piece.drop_columns([column])])
+                self._settle()
+            return
+        self._write(stream, cut(rows, self._random))
+        if self._random is None:
+            self._settle()
+
+    def _write(self, stream: str, pieces: Iterable[pa.Table]) -> None:
+        for piece in pieces:
             self._files += 1
             part = self._folders[stream.casefold()] / f".{self._files}.part"
             pa.parquet.write_table(piece, part)
             os.utime(part, (self._files, self._files))
             part.replace(part.with_name(f"{self._files:06d}.parquet"))
         self._settled = False
-        if self._random is None:
-            self._settle()
 
     def advance(self, at: int) -> None:
         """Advance time after everything fed so far: in one batch rows come first."""

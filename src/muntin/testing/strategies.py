@@ -48,6 +48,8 @@ class Shape:
         The fewest entries of FROM.
     partitions : bool
         Whether windows may be partitioned.
+    landmarks : bool
+        Whether there are windows that rows never leave.
     """
 
     sources: int = 4
@@ -59,6 +61,7 @@ class Shape:
     slack: bool = True
     least: int = 1
     partitions: bool = True
+    landmarks: bool = True
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ def queries(
         entries.reverse()
     joins = [draw(_link(entries[:place], entries[place])) for place in range(1, count)]
     residuals = [draw(_residual(entries)) for _ in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2])))]
-    default, windows = draw(_windows(entries, partitions=shape.partitions))
+    default, windows = draw(_windows(entries, shape))
     names = [f"{entry.relation} {entry.alias}{windows[entry.alias]}" for entry in entries]
     if count > 1 and all(joins) and draw(st.integers(0, 3)) == 3:
         source = names[0] + "".join(
@@ -256,9 +259,7 @@ def _residual(draw: st.DrawFn, entries: list[_Entry]) -> str:
 
 
 @st.composite
-def _windows(
-    draw: st.DrawFn, entries: list[_Entry], *, partitions: bool
-) -> tuple[str, dict[str, str]]:
+def _windows(draw: st.DrawFn, entries: list[_Entry], shape: Shape) -> tuple[str, dict[str, str]]:
     """Return the WINDOW clause of the query, if any, and the windows of the entries."""
     default = draw(
         st.sampled_from(
@@ -275,7 +276,10 @@ def _windows(
             f" [RANGE {draw(st.integers(1, 8))} SECONDS]",
             f" [ROWS {draw(st.integers(1, 4))}]",
         ]
-        if partitions:
+        if shape.landmarks:
+            since = f" [SINCE '1970-01-01 00:00:0{draw(st.integers(0, 8))}']"
+            own.append(draw(st.sampled_from([" [UNBOUNDED]", since])))
+        if shape.partitions:
             column = draw(st.sampled_from(entry.numbers))
             own.append(f" [PARTITION BY {column} ROWS {draw(st.integers(1, 4))}]")
         windows[entry.alias] = (

@@ -66,10 +66,13 @@ class Watermark:
     _newest: dict[str, int] = field(default_factory=dict)
     _read: dict[str, frozenset[str]] = field(default_factory=dict)
     _begun: dict[str, int] = field(default_factory=dict)
+    _stamped: list[str] = field(default_factory=list)
 
-    def declare(self, stream: str, slack: int) -> None:
-        """Declare a stream."""
+    def declare(self, stream: str, slack: int, *, arrival: bool = False) -> None:
+        """Declare a stream; with ``arrival``, its rows are stamped when they arrive."""
         self._slack[stream.casefold()] = slack
+        if arrival:
+            self._stamped.append(stream.casefold())
 
     def follow(self, query: str, streams: Iterable[str]) -> OrderFrontier:
         """Add a query that reads some streams; return the frontier at which it begins."""
@@ -87,6 +90,9 @@ class Watermark:
     def arrive(self, stream: str, time: int) -> Arrival:
         """Take note of a row; return the queries it is late for."""
         name = stream.casefold()
+        if name in self._stamped:  # whatever comes later on any such stream has a later time
+            self._newest.update(dict.fromkeys(self._stamped, time + 1))
+            return Arrival(frozenset(), lost=False)
         place = OrderFrontier(time, list(self._slack).index(name))
         readers = {query: read for query, read in self._read.items() if name in read}
         late = {query for query, read in readers.items() if self._is_late(place, read)}

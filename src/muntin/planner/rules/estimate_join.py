@@ -20,6 +20,8 @@ from muntin.planner.predicates import SortedPredicates
 
 _UNKNOWN_TABLE = 1_000.0
 """Rows of a stored table, as far as a plan can know before there is data."""
+_LANDMARK = 86_400 * SECOND
+"""The length of a landmark window, whose rows never leave, before there is data: a day."""
 
 
 def estimate_join(draft: JoinDraft) -> JoinDraft:
@@ -53,7 +55,7 @@ def _declared(
         if stream is None:
             return None
         if isinstance(source.window, TimeWindow):
-            rows = stream.rate * source.window.micros / SECOND
+            rows = stream.rate * min(source.window.micros, _LANDMARK) / SECOND
         elif isinstance(source.window, PartitionedWindow):
             rows = source.window.rows * stream.distinct
         else:

@@ -109,6 +109,7 @@ class BatchLoop:
         self._repeated = self._checkpoint.logs.last_planned()
         self._checkpoint.manifests.sweep()
         self._controls.load()
+        self._controls.stamping = any(stream.arrival for stream in deployment.streams)
         self._writer.begin(deployment, self._next())
         self._writer.metrics.due = BEFORE_ALL
         self._writer.spool.clear()

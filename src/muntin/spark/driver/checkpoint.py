@@ -162,7 +162,7 @@ class Checkpoint:
             self.shared.delete_tree(folder)
         self.manifests.clear()
         self.lease.begin(-1)
-        self.files.delete(["planned"])
+        self.files.delete(["planned", "arrival"])
 
     def write(self, run: str, deployment: Deployment) -> None:
         """Replace the deployment; tasks of batches that are planned from now on read it."""

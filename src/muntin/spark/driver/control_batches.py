@@ -40,12 +40,16 @@ class ControlBatches:
         self.failure: RunError | None = None
 
     def start(self, delay: int | None) -> None:
-        """Start the threads of a live run; with ``delay``, one that sends heartbeats."""
+        """Start the threads of a live run; with ``delay``, one that sends heartbeats.
+
+        A heartbeat is a promise for all streams, so it is held back by the largest slack, too.
+        """
         controls = self._parts.controls
         self._runner = ControlRunner(controls, self._run_when_idle, self._fail)
         if delay is not None:
             due = lambda: self._parts.writer.metrics.due  # noqa: E731
-            self._heartbeat = Heartbeat(controls.send_moment, delay, due)
+            slack = max((each.slack for each in self._parts.registry.streams()), default=0)
+            self._heartbeat = Heartbeat(controls.send_moment, delay + slack, due)
 
     def run(self) -> bool:
         """Run a batch for the controls that wait, if any does; return whether none waits now."""

@@ -5,13 +5,20 @@ the batch runs. A batch that is interrupted and runs again brings the same contr
 ran without any runs without any. An instant given to :meth:`ControlQueue.advance` is durable at
 once; it is deleted when the batch that brought it is complete. Deleted means empty: while this
 driver has a version of a file, those that a replaced driver writes are ignored.
+
+The time of rows that are stamped when they arrive is durable in the same way: it is written with
+the number of its batch before the batch runs, and stays until the next batch with rows has another
+one. So a repeated batch has the same time, and times increase over any restart and any clock.
 """
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.codec import decode, encode
 from muntin.runtime.frames import Buffer, damaged, pack, unpack
 from muntin.spark.exchange.controls import ControlRow, Controls
@@ -19,6 +26,11 @@ from muntin.spark.storage import Storage
 
 _PLANNED = "planned"
 _ADVANCE = "advance"
+_ARRIVAL = "arrival"
+
+
+def _system_clock() -> int:
+    return time.time_ns() // 1000
 
 
 @dataclass(frozen=True)
@@ -30,11 +42,27 @@ class PlannedBatch:
     controls: Controls
 
 
+@dataclass(frozen=True)
+class ArrivalRecord:
+    """The time of the rows of a batch, and the instant after which the next time has to be."""
+
+    batch: int = -1
+    time: int = BEFORE_ALL
+    floor: int = BEFORE_ALL
+
+
 class ControlQueue:
-    """The controls that no batch has brought yet; threads may add to it at any time."""
+    """The controls that no batch has brought yet; threads may add to it at any time.
+
+    ``clock`` returns the time now in microseconds since 1970.
+    """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self.clock: Callable[[], int] = _system_clock
+        self.stamping = False
+        """Whether a stream has rows that are stamped when they arrive."""
+        self._arrival = ArrivalRecord()
         self._lock = threading.Lock()
         self._moment: int | None = None
         self._advance: int | None = None
@@ -55,6 +83,10 @@ class ControlQueue:
             moment = _moment(self._storage.adopt(_ADVANCE))
             if moment is not None:
                 self._set_advance(moment)
+            self._arrival = ArrivalRecord()
+            content = self._storage.adopt(_ARRIVAL)
+            if content:
+                self._arrival = decode(content, _ARRIVAL, ArrivalRecord, f"{_ARRIVAL} of the run")
 
     # -- adding ----------------------------------------------------------------------------------
 
@@ -105,6 +137,28 @@ class ControlQueue:
 
         A batch that is ``repeated`` has the controls of its first attempt, or none.
         """
+        controls = self._planned_controls(batch, has_rows=has_rows, repeated=repeated)
+        if not self.stamping:
+            return controls
+        return replace(controls, arrival=self._stamp(batch, controls.moment, has_rows=has_rows))
+
+    def _stamp(self, batch: int, moment: int | None, *, has_rows: bool) -> int | None:
+        """Return the time of the rows of a batch, which is durable then; None without rows.
+
+        It is later than all times and moments of earlier batches.
+        """
+        known = self._arrival
+        if known.batch != batch:
+            time_of_rows = max(self.clock(), known.floor + 1) if has_rows else known.time
+            floor = max(known.floor, time_of_rows, BEFORE_ALL if moment is None else moment)
+            found = ArrivalRecord(batch, time_of_rows, floor)
+            if has_rows or moment is not None:
+                self._storage.put(_ARRIVAL, encode(found, _ARRIVAL))
+            self._arrival = found
+        return self._arrival.time if has_rows else None
+
+    def _planned_controls(self, batch: int, *, has_rows: bool, repeated: bool) -> Controls:
+        """Return the controls of a batch without the time of its rows."""
         planned = self.interrupted(batch)
         if planned is not None:
             return planned.controls

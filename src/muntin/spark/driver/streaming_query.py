@@ -79,9 +79,13 @@ def row_packer(
         context = TaskContext.get()
         task = context.partitionId() if context else 0
         loaded = tasks.read()
-        epoch = loaded.deployment.epoch(BatchOrder.taken().batch)
+        order = BatchOrder.taken()
+        epoch = loaded.deployment.epoch(order.batch)
         packer = _packer(loaded, stream.name, epoch)
-        segments = packer.segments(table)
+        if stream.arrival:
+            assert order.controls.arrival is not None, "a batch with rows has a time of arrival"
+            table = stream.stamped(table, order.controls.arrival)
+        segments = [] if stream.arrival else packer.segments(table)
         newest = segments[-1][1] if segments else NO_TIME
         rows: list[PackedRow] = [
             (partition, About(stream.name, -1, task, epoch, newest), pack_segments(segments))

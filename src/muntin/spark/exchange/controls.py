@@ -81,13 +81,17 @@ class ControlRow:
 
 @dataclass(frozen=True)
 class Controls:
-    """The controls of one batch: the latest moment, if any, and control rows as texts."""
+    """The controls of one batch: the latest moment, if any, and control rows as texts.
+
+    ``arrival`` is the time of the rows that are stamped when they arrive.
+    """
 
     moment: int | None = None
     rows: tuple[str, ...] = ()
+    arrival: int | None = None
 
     def __bool__(self) -> bool:
-        """Return whether there is anything in it."""
+        """Return whether a batch without rows has anything to bring."""
         return self.moment is not None or bool(self.rows)
 
     def names(self) -> set[str]:

@@ -80,6 +80,8 @@ class PartitionBatch:
         The segments of the times of each stream; see :mod:`muntin.state.advance_limit`.
     max_advance : int, optional
         The longest allowed gap between segments; None if there is no limit.
+    stamps : mapping of str to int
+        The instants before which no more rows come of the streams that are stamped on arrival.
     """
 
     batch: int
@@ -91,6 +93,7 @@ class PartitionBatch:
     carried: tuple[tuple[str, Part], ...] = ()
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     max_advance: int | None = None
+    stamps: Mapping[str, int] = field(default_factory=dict)
 
     def all_parts(self) -> tuple[Part, ...]:
         """Return its parts, including the carried ones."""

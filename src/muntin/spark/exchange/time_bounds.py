@@ -57,4 +57,6 @@ def bounds_after(
         waiting[stream] = state.ahead
         if bound is not None:
             bounds[stream] = bound
+    for stream, instant in batch.stamps.items():
+        after[stream] = max(after.get(stream, BEFORE_ALL), instant)
     return TimeBounds(after, {stream: rows for stream, rows in waiting.items() if rows}, bounds)

@@ -72,4 +72,5 @@ def _expiry(query: Query, window: object) -> int:
     0 if it never has one.
     """
     plain = query.is_join and query.emit is Emit.INSERTS
-    return window.micros if isinstance(window, TimeWindow) and not plain else 0
+    leaves = isinstance(window, TimeWindow) and not window.is_landmark
+    return window.micros if isinstance(window, TimeWindow) and leaves and not plain else 0

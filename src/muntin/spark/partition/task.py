@@ -264,4 +264,7 @@ class PartitionTask:
             controls.rows,
             segments=merged,
             max_advance=deployment.max_advance,
+            stamps={}
+            if controls.arrival is None
+            else {each.name: controls.arrival + 1 for each in deployment.streams if each.arrival},
         )

@@ -134,3 +134,41 @@ def test_an_advance_never_goes_back(tmp_path: Path) -> None:
     controls.complete(controls.plan(0, has_rows=False))
     controls.advance(120)
     assert queue(tmp_path).plan(1, has_rows=False) == Controls(120)
+
+
+def stamping(folder: Path, now: int) -> ControlQueue:
+    """Return the queue of a process that starts over a checkpoint with streams to stamp."""
+    found = queue(folder)
+    found.stamping = True
+    found.clock = lambda: now
+    return found
+
+
+def test_a_repeated_batch_has_the_same_time_of_arrival(tmp_path: Path) -> None:
+    first = stamping(tmp_path, 100).plan(0, has_rows=True)
+    assert first.arrival == 100
+    assert not first, "the time alone is no work for a batch without rows"
+    for repeated in (True, False):
+        assert stamping(tmp_path, 200).plan(0, has_rows=True, repeated=repeated) == first
+    controls = stamping(tmp_path, 200)
+    controls.send_moment(7)
+    planned = controls.plan(1, has_rows=True)
+    assert (planned.arrival, planned.moment) == (200, 7)
+    assert stamping(tmp_path, 300).plan(1, has_rows=True, repeated=True) == planned
+
+
+def test_times_of_arrival_increase_over_restarts_clocks_and_moments(tmp_path: Path) -> None:
+    assert stamping(tmp_path, 100).plan(0, has_rows=True).arrival == 100
+    assert stamping(tmp_path, 50).plan(1, has_rows=True).arrival == 101
+    controls = stamping(tmp_path, 60)
+    controls.advance(500)
+    moment = controls.plan(2, has_rows=False)
+    assert (moment.arrival, moment.moment) == (None, 500)
+    controls.complete(moment)
+    assert stamping(tmp_path, 70).plan(3, has_rows=True).arrival == 501
+    assert stamping(tmp_path, 900).plan(4, has_rows=True, repeated=True).arrival == 900
+
+
+def test_without_streams_to_stamp_nothing_is_written(tmp_path: Path) -> None:
+    assert queue(tmp_path).plan(0, has_rows=True).arrival is None
+    assert not LocalStorage(tmp_path).names("")

@@ -6,8 +6,15 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import Mock
 
+import pytest
+
+from muntin.spark.driver import control_batches
 from muntin.spark.driver.control_queue import ControlQueue
+from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.heartbeat import ControlRunner, Heartbeat
 from muntin.spark.storage import LocalStorage
 
@@ -93,3 +100,19 @@ def test_a_runner_that_is_busy_is_not_waited_for_without_end(tmp_path: Path) -> 
     assert not runner.join(0.05)
     done.set()
     assert runner.join(10)
+
+
+def test_heartbeats_are_held_back_by_the_largest_slack(monkeypatch: pytest.MonkeyPatch) -> None:
+    delays = []
+
+    def heartbeat(_: object, delay: int, __: object) -> None:
+        delays.append(delay)
+
+    monkeypatch.setattr(control_batches, "Heartbeat", heartbeat)
+    monkeypatch.setattr(control_batches, "ControlRunner", lambda *_: None)
+    streams = [SimpleNamespace(slack=slack) for slack in (0, 7, 3)]
+    parts = SimpleNamespace(controls=SimpleNamespace(send_moment=None))
+    parts.registry = SimpleNamespace(streams=lambda: streams)
+    batches = control_batches.ControlBatches(Mock(), cast("EngineParts", parts), Mock())
+    batches.start(10)
+    assert delays == [17]
