@@ -172,12 +172,24 @@ class Checkpoint:
             self._retired = self.lease.token
 
     def _check_state(self, state: CommittedState) -> None:
-        """Raise if Spark is ahead of the state after the last complete batch."""
+        """Raise if Spark is ahead of the state after the last complete batch, or behind it.
+
+        If it is behind, it plans a micro-batch of a known number again, with other input, which
+        would be taken for a repetition.
+        """
         done = self.logs.last_complete()
         if state.spark < done:
             raise CheckpointError(
                 f"{self.name} has lost the state after Spark's batch {done}, which is complete",
                 hint="Restore the entire folder from a copy, or begin a new checkpoint",
+            )
+        planned = self.logs.last_planned()
+        if state.spark > planned:
+            raise CheckpointError(
+                f"{self.name} has the state after Spark's batch {state.spark}, but the offsets in "
+                f"{self.spark} end with batch {planned}: rows would be skipped",
+                hint="Restore the entire folder from one copy, Spark's part and Muntin's together, "
+                "or begin a new checkpoint",
             )
 
     def _check_fits(self, before: Deployment, declared: Deployment) -> None:

@@ -91,6 +91,9 @@ class Storage(ABC):
     def sweep(self) -> None:  # noqa: B027 (most storages show no half-written file)
         """Delete what processes left that were killed while they wrote."""
 
+    def sync(self, names: Iterable[str]) -> None:  # noqa: B027 (most stores have nothing to do)
+        """Make files durable that something else wrote; those that do not exist are ignored."""
+
     def get(self, name: str) -> Buffer:
         """Return the content of a file.
 
