@@ -66,8 +66,12 @@ class FileSink(Sink):
     folder: Path
     kind: str
     owner: SinkOwner | None = None
-    _resumed: bool = field(default=False, compare=False)
-    """Whether the next batch may have been written before, perhaps to other files."""
+    _earlier: list[str] = field(default_factory=list, compare=False)
+    """Files of earlier runs: the next batch may be among them, perhaps in other files.
+
+    Listed at the start and not later: if another driver replaces this one, files that appear since
+    then are its own.
+    """
 
     def target(self) -> ResultTarget:
         """Return its folder and format."""
@@ -81,22 +85,17 @@ class FileSink(Sink):
         """Claim the folder; from then on every write checks that the owner still has it."""
         super().claim(owner, replace=replace)
         self.owner = owner
-        self.resume()
-
-    def resume(self) -> None:
-        """Prepare for a batch that an earlier run may have written."""
-        self._resumed = True
+        self._earlier = self.place().batches()
 
     def write(self, results: BatchResults, batch: int) -> None:
         """Give the files of a batch their names; write one if the driver has the results."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.owner is not None:
             self.place().keep(self.owner)
-        if self._resumed:
-            for name in self.place().batches():
-                if batch_number(name) >= batch:
-                    (self.folder / name).unlink(missing_ok=True)
-            self._resumed = False
+        for name in self._earlier:
+            if batch_number(name) >= batch:
+                (self.folder / name).unlink(missing_ok=True)
+        self._earlier = []
         target, files = self.target(), results.files
         if not files:
             (self.folder / f"batch-{batch:09d}.{self.kind}").unlink(missing_ok=True)
