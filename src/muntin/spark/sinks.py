@@ -7,6 +7,7 @@ that can only append may hold a repeated batch twice; its docstring says so.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -136,6 +137,9 @@ class MemorySink(Sink):
             raise mistake
         self._files = TablesByBatch(self.storage)
         self._has_columns = False
+        self._forgotten = False
+        self._lock = threading.Lock()
+        """Held while a batch is written or all are removed."""
         try:
             self._refresh()
         except CheckpointError as error:
@@ -156,10 +160,12 @@ class MemorySink(Sink):
             self._refresh()
 
     def write(self, results: BatchResults, batch: int) -> None:
-        """Write the batch and refresh the view."""
-        self._files.write(results.table(), batch)
-        if len(results):
-            self._refresh()
+        """Write the batch and refresh the view, unless the query was dropped meanwhile."""
+        with self._lock:
+            if not self._forgotten:
+                self._files.write(results.table(), batch)
+                if len(results):
+                    self._refresh()
 
     def _refresh(self) -> None:
         if not self._has_columns and self.storage.start_of(_COLUMNS, 1) is None:
@@ -178,9 +184,11 @@ class MemorySink(Sink):
         return self._files.read(self.schema)
 
     def forget(self) -> None:
-        """Remove the results and the view."""
-        self.spark.catalog.dropTempView(self.name)
-        self.storage.delete_tree("")
+        """Remove the results and the view; a batch that runs now must not bring them back."""
+        with self._lock:
+            self._forgotten = True
+            self.spark.catalog.dropTempView(self.name)
+            self.storage.delete_tree("")
 
 
 @dataclass

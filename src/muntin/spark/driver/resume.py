@@ -45,6 +45,11 @@ def resume(parts: EngineParts, declared: Deployment) -> tuple[str, Deployment]:
         restarts = replacement.restarts(owner.query)
         allowed = replacement.allows(owner.query) and sink.place() is not None
         sink.claim(owner, replace=restarts or allowed)
+    registered = parts.registry.queries
+    parts.writer.resumed = {
+        registered[query.name.casefold()].deployed.incarnation: query.incarnation
+        for query in (*kept, *found.added)
+    }
     parts.state.dropped.clear()
     parts.state.replacement = replacement.finished()
     _report(parts, found)
