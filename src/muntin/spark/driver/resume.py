@@ -36,6 +36,8 @@ def resume(parts: EngineParts, declared: Deployment) -> tuple[str, Deployment]:
     kept = [query for query in found.deployment.in_force() if query.name not in found.dropped]
     claims = _claims(parts, found.run, [*kept, *found.added])
     _check_sinks(parts, claims)
+    if found.begins:
+        checkpoint.clear()
     rescale(checkpoint, found.deployment, parts.writer)
     parts.changes.clear()
     deployment = _changed(parts, found)
