@@ -70,6 +70,14 @@ def test_a_checkpoint_in_use_of_other_tables_or_damaged_is_refused_and_resumes_w
         engine_over(spark, folders).process_available()
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
+    for log in ("offsets", "commits", "sources/0"):  # a power failure loses what is not on disk
+        (checkpoint / "spark" / log / "1").unlink()
+    with pytest.raises(
+        CheckpointError, match=r"the state after Spark's batch 1, but the offsets in .* batch 0"
+    ):
+        engine_over(spark, folders).process_available()
+    shutil.rmtree(checkpoint)
+    shutil.copytree(copy, checkpoint)
     for stored in (checkpoint / "muntin" / "state").iterdir():
         stored.write_bytes(stored.read_bytes()[:-20])
     with pytest.raises(

@@ -182,7 +182,7 @@ def write_file(path: Path, content: Buffer, *, durable: bool = True) -> None:
     """
     part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with _created(part) as file:
+        with _created(part, durable=durable) as file:
             file.write(content)
             if durable:
                 file.flush()
@@ -192,20 +192,37 @@ def write_file(path: Path, content: Buffer, *, durable: bool = True) -> None:
         part.unlink(missing_ok=True)
         raise
     if durable:
-        _sync_folder(path.parent)
+        sync(path.parent)
 
 
-def _created(path: Path) -> IO[bytes]:
+def _created(path: Path, *, durable: bool) -> IO[bytes]:
     """Create a file and its folder, which another process may remove while it is empty."""
     for _ in range(_TRIES):
-        path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
+            make_folder(path.parent, durable=durable)
             return path.open("wb")
     return path.open("wb")
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def make_folder(folder: Path, *, durable: bool = True) -> None:
+    """Create a folder and those above it; if ``durable``, so that it survives a power failure."""
+    try:
+        folder.mkdir()
+    except FileNotFoundError:
+        make_folder(folder.parent, durable=durable)
+        make_folder(folder, durable=durable)
+        return
+    except OSError:
+        if folder.is_dir():
+            return
+        raise
+    if durable:
+        sync(folder.parent)
+
+
+def sync(path: Path) -> None:
+    """Synchronize a file, or the names in a folder, with the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

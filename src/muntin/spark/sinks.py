@@ -7,6 +7,7 @@ that can only append may hold a repeated batch twice; its docstring says so.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -62,8 +63,12 @@ class FileSink(Sink):
     folder: Path
     kind: str
     owner: SinkOwner | None = None
-    _resumed: bool = field(default=False, compare=False)
-    """Whether the next batch may have been written before, perhaps to other files."""
+    _earlier: list[str] = field(default_factory=list, compare=False)
+    """Files of earlier runs: the next batch may be among them, perhaps in other files.
+
+    Listed at the start and not later: if another driver replaces this one, files that appear since
+    then are its own.
+    """
 
     def target(self) -> ResultTarget:
         """Return its folder and format."""
@@ -77,22 +82,17 @@ class FileSink(Sink):
         """Claim the folder; from then on every write checks that the owner still has it."""
         super().claim(owner, replace=replace)
         self.owner = owner
-        self.resume()
-
-    def resume(self) -> None:
-        """Prepare for a batch that an earlier run may have written."""
-        self._resumed = True
+        self._earlier = self.place().batches()
 
     def write(self, results: BatchResults, batch: int) -> None:
         """Give the files of a batch their names; write one if the driver has the results."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.owner is not None:
             self.place().keep(self.owner)
-        if self._resumed:
-            for name in self.place().batches():
-                if batch_number(name) >= batch:
-                    (self.folder / name).unlink(missing_ok=True)
-            self._resumed = False
+        for name in self._earlier:
+            if batch_number(name) >= batch:
+                (self.folder / name).unlink(missing_ok=True)
+        self._earlier = []
         target, files = self.target(), results.files
         if not files:
             (self.folder / f"batch-{batch:09d}.{self.kind}").unlink(missing_ok=True)
@@ -133,6 +133,9 @@ class MemorySink(Sink):
             raise mistake
         self._files = TablesByBatch(self.storage)
         self._has_columns = False
+        self._forgotten = False
+        self._lock = threading.Lock()
+        """Held while a batch is written or all are removed."""
         try:
             self._refresh()
         except CheckpointError as error:
@@ -153,10 +156,12 @@ class MemorySink(Sink):
             self._refresh()
 
     def write(self, results: BatchResults, batch: int) -> None:
-        """Write the batch and refresh the view."""
-        self._files.write(results.table(), batch)
-        if len(results):
-            self._refresh()
+        """Write the batch and refresh the view, unless the query was dropped meanwhile."""
+        with self._lock:
+            if not self._forgotten:
+                self._files.write(results.table(), batch)
+                if len(results):
+                    self._refresh()
 
     def _refresh(self) -> None:
         if not self._has_columns and self.storage.start_of(_COLUMNS, 1) is None:
@@ -175,9 +180,11 @@ class MemorySink(Sink):
         return self._files.read(self.schema)
 
     def forget(self) -> None:
-        """Remove the results and the view."""
-        self.spark.catalog.dropTempView(self.name)
-        self.storage.delete_tree("")
+        """Remove the results and the view; a batch that runs now must not bring them back."""
+        with self._lock:
+            self._forgotten = True
+            self.spark.catalog.dropTempView(self.name)
+            self.storage.delete_tree("")
 
 
 @dataclass

@@ -38,6 +38,19 @@ def test_the_owner_resumes_and_writes_a_batch_again(tmp_path: Path) -> None:
     )
 
 
+def test_a_replaced_driver_deletes_nothing_of_its_successor(tmp_path: Path) -> None:
+    interrupted = written(tmp_path, OWNER, 0)
+    part = interrupted.target().write(ROWS, 5, part=1)
+    interrupted.target().publish(part)
+    paused, successor = written(tmp_path, OWNER, 0), written(tmp_path, OWNER, 0)
+    for batch in (5, 6, 7):
+        successor.write(BatchResults.of(ROWS), batch)
+    mine = [f"batch-00000000{batch}.json" for batch in (5, 6, 7)]
+    assert LocalFolder(tmp_path).batches() == mine, "the interrupted attempt is gone"
+    paused.write(BatchResults.of(ROWS), 5)
+    assert LocalFolder(tmp_path).batches() == mine
+
+
 def test_another_run_is_refused_with_both_named_and_nothing_is_changed(tmp_path: Path) -> None:
     written(tmp_path, OWNER)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -214,7 +214,11 @@ class BatchLoop:
         results = self._writer.plan(batch, queries, self._subscriptions.names())
         state = self._checkpoint.manifests.state
         BatchOrder(batch, state.version, state.token, controls, results).give(context)
-        found = self._writer.run(outputs, batch)
+        with ThreadPoolExecutor(1) as pool:  # beside the job, as it waits for the disk
+            synced = None if spark is None else pool.submit(self._checkpoint.logs.sync, spark)
+            found = self._writer.run(outputs, batch)
+        if synced is not None:
+            synced.result()
         self._checkpoint.lease.check()
         self._writer.write(found, batch, self._registry.queries, self._registry.streams())
         for name in self._writer.suspended:

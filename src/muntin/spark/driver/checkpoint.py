@@ -18,6 +18,7 @@ from muntin.runtime.frames import CheckpointError
 from muntin.spark.driver.lease import Lease
 from muntin.spark.driver.resume_plan import ResumePlan, plan_resume
 from muntin.spark.driver.spark_logs import SparkLogs
+from muntin.spark.driver.suspended_queries import SUSPENDED
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.deployment_file import (
     PROGRAM,
@@ -118,10 +119,8 @@ class Checkpoint:
                     f"{self.name} holds Spark's files but no deployment",
                     hint="Use an empty folder, or restore it",
                 )
-            self._clear_output(replacement)
-            run = uuid.uuid4().hex
-            self.write(run, declared)
-            return ResumePlan(run, declared)
+            self._check_clearable(state, replacement)
+            return ResumePlan(uuid.uuid4().hex, declared, begins=True)
         self._check_fits(stored.deployment, declared)
         self._check_state(state)
         # A change for a batch after an incomplete one has not come into force anywhere.
@@ -136,33 +135,35 @@ class Checkpoint:
         )
         return plan_resume(replace(stored, deployment=deployment), declared, restarted, replacement)
 
-    def _clear_output(self, replacement: Replacement) -> None:
-        """Remove the output of an earlier run whose Spark files are gone: batches start at 0 again.
+    def _check_clearable(self, state: CommittedState, replacement: Replacement) -> None:
+        """Raise if there is state or output of an earlier run, unless it may be deleted."""
+        if replacement.everything or (state.batch < 0 and not self._output()):
+            return
+        raise CheckpointError(
+            f"{self.storage.place.url} holds "
+            f"{'the state' if state.batch >= 0 else 'results'} of a run whose Spark files are gone",
+            hint="Restore the folder from a copy, use an empty one, or delete them: "
+            + replacement.remedy_for_all(),
+        )
 
-        Raises
-        ------
-        CheckpointError
-            When it contains results or late rows, unless they may be deleted.
-        """
-        batches = [
+    def _output(self) -> list[tuple[Storage, str]]:
+        """Return the files of results and late rows in the checkpoint."""
+        return [
             (files, name)
             for files in (self.shared.below("results"), self.files.below("late"))
             for name in files.tree()
             if _BATCH.fullmatch(name)
         ]
-        if batches and not replacement.everything:
-            raise CheckpointError(
-                f"{self.storage.place.url} holds results of a run whose Spark files are gone",
-                hint="Restore the folder from a copy, use an empty one, or delete them: "
-                + replacement.remedy_for_all(),
-            )
-        for files, name in batches:
+
+    def clear(self) -> None:
+        """Remove what is left of an earlier run: batches start at 0 again."""
+        for files, name in self._output():
             files.delete([name])
         for folder in ("global", "carried", "spool"):
             self.shared.delete_tree(folder)
         self.manifests.clear()
         self.lease.begin(-1)
-        self.files.delete(["planned", "arrival"])
+        self.files.delete(["planned", "arrival", SUSPENDED])
 
     def write(self, run: str, deployment: Deployment) -> None:
         """Replace the deployment; tasks of batches that are planned from now on read it."""
@@ -172,12 +173,24 @@ class Checkpoint:
             self._retired = self.lease.token
 
     def _check_state(self, state: CommittedState) -> None:
-        """Raise if Spark is ahead of the state after the last complete batch."""
+        """Raise if Spark is ahead of the state after the last complete batch, or behind it.
+
+        If it is behind, it plans a micro-batch of a known number again, with other input, which
+        would be taken for a repetition.
+        """
         done = self.logs.last_complete()
         if state.spark < done:
             raise CheckpointError(
                 f"{self.name} has lost the state after Spark's batch {done}, which is complete",
                 hint="Restore the entire folder from a copy, or begin a new checkpoint",
+            )
+        planned = self.logs.last_planned()
+        if state.spark > planned:
+            raise CheckpointError(
+                f"{self.name} has the state after Spark's batch {state.spark}, but the offsets in "
+                f"{self.spark} end with batch {planned}: rows would be skipped",
+                hint="Restore the entire folder from one copy, Spark's part and Muntin's together, "
+                "or begin a new checkpoint",
             )
 
     def _check_fits(self, before: Deployment, declared: Deployment) -> None:

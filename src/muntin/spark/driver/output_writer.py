@@ -44,6 +44,7 @@ from muntin.spark.exchange.partition_metrics import STATS
 from muntin.spark.partition.partition import LATE
 from muntin.spark.partition.result_writer import ResultPlan
 from muntin.spark.partition.spool import Spool
+from muntin.spark.result_target import ResultTarget
 from muntin.spark.sinks import SinkError
 from muntin.spark.storage import Storage
 from muntin.spark.storage.tables import TablesByBatch
@@ -64,7 +65,8 @@ class OutputWriter:
     """Writes the outputs of an engine; ``storage`` is Muntin's part of the checkpoint.
 
     ``release`` gets results that only the driver has, before the sinks. ``failure`` is the error of
-    a sink that failed. ``at_work`` names the sink that is being called.
+    a sink that failed. ``at_work`` names the sink that is being called. ``resumed`` has the
+    incarnations in the checkpoint of queries that were registered with other ones.
     """
 
     def __init__(self, storage: Storage, spool: Spool, release: Release = _nobody) -> None:
@@ -84,6 +86,9 @@ class OutputWriter:
         self._placed: list[PlacedQuery] = []
         self._suspended = SuspendedQueries(storage)
         self._places: dict[str, int] = {}
+        self._targets: dict[str, ResultTarget] = {}
+        """The folders to which executors write in the current batch, by query."""
+        self.resumed: Mapping[str, str] = {}
 
     def is_calling_sink(self) -> bool:
         """Return whether the calling thread is inside a sink."""
@@ -111,15 +116,30 @@ class OutputWriter:
         self._places = self.stages.begin(self._deployment, self._placed, batch)
         self._results.parts = self._deployment.partitions
         self._subscribed = subscribed
-        found = []
+        found, self._targets = [], {}
         for registered in queries:
-            place = self._places.get(registered.query.name)
+            place = self._place(registered)
             if place is None or place in self._suspended.reasons:
                 continue
-            placed = self._placed[place]
+            placed, target = self._placed[place], registered.sink.target()
             if placed.is_final or not self._is_released_here(placed):
-                found.append((placed, registered.sink.target()))
+                found.append((placed, target))
+            if target is not None:
+                self._targets[placed.query.name] = target
         return self._results.plan(found)
+
+    def _place(self, registered: RegisteredQuery) -> int | None:
+        """Return the position of a query in the deployment; None if it is not in force.
+
+        One of the same name may be: it was dropped, but no batch has brought that yet.
+        """
+        place = self._places.get(registered.query.name)
+        own = registered.deployed.incarnation
+        if place is None or self._placed[place].registered.incarnation != self.resumed.get(
+            own, own
+        ):
+            return None
+        return place
 
     def _is_released_here(self, placed: PlacedQuery) -> bool:
         """Return whether subscribers get the results of a query from the driver."""
@@ -144,15 +164,20 @@ class OutputWriter:
         streams: Iterable[Stream],
     ) -> None:
         """Write all outputs; an exception of a sink is raised with the name of the sink."""
-        places = self._places
         reports = [json.loads(bytes(row["blob"])) for row in found.get((STATS, ""), [])]
         self._suspend(reports)
         self._thread = threading.get_ident()
         try:
-            results = {
-                key: self._write_results(found, batch, query, places.get(query.query.name))
-                for key, query in list(queries.items())
-            }
+            results: dict[str, int] = {}
+            published: set[str] = set()
+            for key, query in list(queries.items()):
+                own = self._write_results(found, batch, query, self._place(query))
+                results[key] = len(own)
+                published.update(own.files)
+            for name, target in self._targets.items():
+                # Those of queries that were suspended or dropped while the batch ran.
+                for file in {*written_files(found, name)} - published:
+                    target.discard(file)
             late = {stream.name: self._write_late(found, batch, stream) for stream in streams}
         finally:
             self._thread = None
@@ -193,19 +218,15 @@ class OutputWriter:
 
     def _write_results(
         self, found: BatchOutputs, batch: int, registered: RegisteredQuery, place: int | None
-    ) -> int:
-        """Write the results of a query; one that is suspended or not yet in force has none."""
+    ) -> BatchResults:
+        """Write the results of a query and return them; one that does not run now has none."""
         query = registered.query
         results = BatchResults(query.output_schema, 0)
         if place is not None and place not in self._suspended.reasons:
             results = self._batch_results(found, batch, place) or results
         with self._named(f"the sink of query {query.name}", batch):
-            target = registered.sink.target()
-            if target is not None:  # a query that is suspended since this batch
-                for file in {*written_files(found, query.name)} - {*results.files}:
-                    target.discard(file)
             registered.sink.write(results, batch)
-        return len(results)
+        return results
 
     def _batch_results(self, found: BatchOutputs, batch: int, place: int) -> BatchResults | None:
         """Return the results of a query; suspend it if its global stage fails, unless files did."""

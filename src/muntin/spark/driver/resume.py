@@ -36,6 +36,8 @@ def resume(parts: EngineParts, declared: Deployment) -> tuple[str, Deployment]:
     kept = [query for query in found.deployment.in_force() if query.name not in found.dropped]
     claims = _claims(parts, found.run, [*kept, *found.added])
     _check_sinks(parts, claims)
+    if found.begins:
+        checkpoint.clear()
     rescale(checkpoint, found.deployment, parts.writer)
     parts.changes.clear()
     deployment = _changed(parts, found)
@@ -45,6 +47,11 @@ def resume(parts: EngineParts, declared: Deployment) -> tuple[str, Deployment]:
         restarts = replacement.restarts(owner.query)
         allowed = replacement.allows(owner.query) and sink.place() is not None
         sink.claim(owner, replace=restarts or allowed)
+    registered = parts.registry.queries
+    parts.writer.resumed = {
+        registered[query.name.casefold()].deployed.incarnation: query.incarnation
+        for query in (*kept, *found.added)
+    }
     parts.state.dropped.clear()
     parts.state.replacement = replacement.finished()
     _report(parts, found)

@@ -29,6 +29,7 @@ class ResumePlan:
     """The run and the deployment to resume with, and the queries to drop and add before a batch.
 
     ``replaced`` has the queries that start again as the user asked, and what has changed of them.
+    If the run ``begins``, what is left of an earlier one in the checkpoint has to be deleted.
     """
 
     run: str
@@ -36,6 +37,7 @@ class ResumePlan:
     dropped: tuple[str, ...] = ()
     added: tuple[DeployedQuery, ...] = ()
     replaced: Mapping[str, str] = field(default_factory=dict)
+    begins: bool = False
 
 
 def plan_resume(

@@ -2,8 +2,8 @@
 
 Spark writes the offsets of a batch before it runs and a commit after. If both logs are intact, an
 uncommitted batch runs again with the same input. Spark itself misses two cases that would break
-that: a log file that is damaged, and an input file that has disappeared since the batch was
-planned.
+that: a log file that is damaged or missing, and an input file that has disappeared since the batch
+was planned. Spark does not synchronize its logs with a local disk, so :meth:`SparkLogs.sync` does.
 """
 
 from __future__ import annotations
@@ -44,8 +44,13 @@ class SparkLogs:
         planned, done = self.last_planned(), self.last_complete()
         needed = [f"offsets/{batch}" for batch in sorted({planned, done}) if batch >= 0]
         needed += [f"commits/{done}"] if done >= 0 else []
+        needed += [
+            f"sources/{source}/{position}"
+            for source, position in self._positions(planned).items()
+            if position >= 0
+        ]
         for name in needed:
-            content = self.storage.find(name)
+            content = self._entry(name)
             if content is None or not _is_intact(content):
                 raise CheckpointError(
                     f"{self.storage.where(name)} is {'missing' if content is None else 'damaged'}",
@@ -71,6 +76,21 @@ class SparkLogs:
                         "again",
                     )
 
+    def sync(self, batch: int) -> None:
+        """Make what Spark has planned up to a batch as durable as the manifest of it will be.
+
+        Otherwise a power failure could keep the manifest and lose the offsets of the batch.
+        """
+        logs = [f"offsets/{batch}"]
+        for source, position in self._positions(batch).items():
+            logs += [f"sources/{source}/{position}", f"sources/{source}/{position}.compact"]
+        self.storage.sync(logs)
+
+    def _entry(self, name: str) -> Buffer | None:
+        """Return an entry of a log; Spark merges every tenth of a source with those before it."""
+        content = self.storage.find(name)
+        return self.storage.find(f"{name}.compact") if content is None else content
+
     def _positions(self, batch: int) -> dict[int, int]:
         """Return how far each file source was read, by Spark's numbers; skip unknown formats."""
         try:
@@ -90,8 +110,7 @@ class SparkLogs:
         """Yield the local files in the log of a source, behind entry ``after`` up to ``last``."""
         for number in range(after + 1, last + 1):
             log = f"sources/{source}/{number}"
-            content = self.storage.find(log) or self.storage.find(f"{log}.compact") or b""
-            for line in _lines(content)[1:]:
+            for line in _lines(self._entry(log) or b"")[1:]:
                 with suppress(ValueError):
                     entry = json.loads(line)
                     place = urlsplit(entry["path"])

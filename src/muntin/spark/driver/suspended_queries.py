@@ -17,8 +17,8 @@ from muntin.runtime.frames import damaged, pack, unpack
 from muntin.spark.storage import Storage
 
 _log = logging.getLogger("muntin")
-_KIND = "suspended"
-"""Also the name of the file."""
+SUSPENDED = "suspended"
+"""The name of the file, and the kind of its frame."""
 
 
 def suspension(query: str, reason: str) -> QuerySuspendedError:
@@ -42,11 +42,11 @@ class SuspendedQueries:
     def load(self) -> None:
         """Read the file, if there is one."""
         self.reasons = {}
-        found = self._storage.adopt(_KIND)
+        found = self._storage.adopt(SUSPENDED)
         if not found:
             return
-        where = self._storage.where(_KIND)
-        content, _ = unpack(found, _KIND, where)
+        where = self._storage.where(SUSPENDED)
+        content, _ = unpack(found, SUSPENDED, where)
         try:
             self.reasons = {int(place): str(reason) for place, reason in content.items()}
         except (ValueError, AttributeError) as error:
@@ -67,4 +67,4 @@ class SuspendedQueries:
             self._write()
 
     def _write(self) -> None:
-        self._storage.put(_KIND, pack(_KIND, self.reasons))
+        self._storage.put(SUSPENDED, pack(SUSPENDED, self.reasons))

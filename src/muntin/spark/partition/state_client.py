@@ -195,7 +195,9 @@ class StateClient:
         answer = _applied(connection, request)
         if answer[0] == "extend?":
             send(connection, ("extend", request.deployment))
-            answer = _applied(connection, request)
+            answer = receive_answer(connection, _PATIENCE)
+            if answer[0] == "extended":
+                answer = _applied(connection, request)
         if answer[0] == "rebuild?":
             rebuild = (request.deployment, self._number, request.order.storage)
             send(connection, ("rebuild", *rebuild, request.stored()))

@@ -2,10 +2,10 @@
 
 Spark may give a partition to another Python worker in every batch, so its state must not be in a
 worker. A state server holds the dataflows, with all code compiled; the worker that has the
-partition sends the batch and gets the outputs. The state is a cache: the server compares the last
-batch that it applied with the one before the batch. If they differ (the server is new, another host
-had the partition, an attempt failed halfway), the partition is rebuilt from the batches in the
-checkpoint.
+partition sends the batch and gets the outputs. The state is a cache: the server compares the file
+of the last batch that it applied with that of the batch before in the manifest. If they differ (the
+server is new, another host had the partition, an attempt failed halfway, the driver was replaced),
+the partition is rebuilt from the batches in the checkpoint.
 
 When its engine stops, the server stays idle for a minute: the next engine under the same parent
 takes it over instead of waiting until another process has loaded all code. State servers end when
@@ -68,11 +68,13 @@ class StateServer:
     def __init__(self) -> None:
         self._partition: RecoverablePartition | None = None
         self._digest = ""
+        self._file = ""
+        """The file of the last batch that was applied; its name is unique to the attempt."""
         self._push = PushConnection()
 
     def release(self) -> None:
         """Release the partition and the connection to the driver."""
-        self._partition, self._digest = None, ""
+        self._partition, self._digest, self._file = None, "", ""
         self._push.drop()
         gc.collect()
 
@@ -82,12 +84,16 @@ class StateServer:
             self._rebuild(connection, *request[1:])
             return
         if request[0] == "extend":
-            self._extend(request[1])
+            self._extend(connection, request[1])
             return
         order: Order = request[1]
         frame = connection.recv_bytes()
         partition = self._partition
-        current = partition is not None and partition.version == order.version
+        current = (
+            partition is not None
+            and partition.version == order.version
+            and order.previous in {None, self._file}
+        )
         if current and self._digest != order.digest:
             send(connection, ("extend?",))
             return
@@ -102,7 +108,7 @@ class StateServer:
         except Exception as error:  # noqa: BLE001 (the worker must get any error)
             send(connection, ("failed", f"{type(error).__name__}: {error}"))
             return
-        self._partition = partition
+        self._partition, self._file = partition, answer.change.added.file
         send(connection, ("applied", answer))
 
     def _applied(
@@ -144,23 +150,32 @@ class StateServer:
         storage: Location,
         stored: Sequence[StoredBatch],
     ) -> None:
+        self._partition = None
         try:
-            self._partition = RecoverablePartition.rebuilt(
+            partition = RecoverablePartition.rebuilt(
                 decode_deployment(deployment), number, read_batches(storage_at(storage), stored)
             )
         except CheckpointError as error:
-            self._partition = None
             send(connection, ("damaged", error.fact))
             return
-        self._digest = digest_of(deployment)
+        except Exception as error:  # noqa: BLE001 (the worker must get any error)
+            send(connection, ("failed", f"rebuilding it: {type(error).__name__}: {error}"))
+            return
+        self._partition, self._digest = partition, digest_of(deployment)
+        self._file = stored[-1].file if stored else ""
         send(connection, ("rebuilt",))
 
-    def _extend(self, deployment: bytes) -> None:
+    def _extend(self, connection: Connection, deployment: bytes) -> None:
         """Take a deployment with further changes; release the partition of any other one."""
-        partition = self._partition
-        if partition is not None and not partition.extend(decode_deployment(deployment)):
-            self._partition = None
-        self._digest = digest_of(deployment)
+        partition, self._partition = self._partition, None
+        try:
+            extended = partition is not None and partition.extend(decode_deployment(deployment))
+        except Exception as error:  # noqa: BLE001 (the worker must get any error)
+            send(connection, ("failed", f"changing its queries: {type(error).__name__}: {error}"))
+            return
+        if extended:
+            self._partition, self._digest = partition, digest_of(deployment)
+        send(connection, ("extended",))
 
 
 @dataclass

@@ -30,7 +30,7 @@ from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.deployment_file import DeploymentFile
 from muntin.spark.exchange.messages import TIMELESS, Part, PartitionBatch
 from muntin.spark.exchange.partition_metrics import STATS
-from muntin.spark.partition.manifests import stored_for
+from muntin.spark.partition.manifests import CommittedState, stored_for
 from muntin.spark.partition.push_channel import Address, PushTarget
 from muntin.spark.partition.result_writer import ResultPlan
 from muntin.spark.partition.spool import Sent
@@ -109,6 +109,9 @@ class BatchOrder:
         What it brings besides rows.
     results : ResultPlan
         Where results go.
+    previous : tuple of str or None
+        The files of batch ``version`` by partition, see :func:`previous_files`. With None, a state
+        server is trusted if it has applied any batch of that number.
     """
 
     batch: int
@@ -116,10 +119,17 @@ class BatchOrder:
     token: str
     controls: Controls
     results: ResultPlan
+    previous: tuple[str, ...] | None = None
 
     def give(self, context: SparkContext) -> None:
         """Give it to the tasks of all jobs that this thread starts from now on."""
         context.setLocalProperty(ORDER, b64encode(encode(self, ORDER)).decode())
+
+    def previous_of(self, partition: int) -> str | None:
+        """Return the file of the batch before in a partition; empty before the first."""
+        if self.previous is None:
+            return None
+        return self.previous[partition] if partition < len(self.previous) else ""
 
     @staticmethod
     def taken() -> BatchOrder:
@@ -129,6 +139,14 @@ class BatchOrder:
         text = context.getLocalProperty(ORDER)
         assert text is not None, "given by the driver"
         return _decoded_order(text)
+
+
+def previous_files(state: CommittedState) -> tuple[str, ...]:
+    """Return the files of the last batch in which partitions had work, by partition.
+
+    They identify the state that the next batch is based on.
+    """
+    return tuple(state.stored(number)[-1].file for number in sorted(state.partitions))
 
 
 @lru_cache(maxsize=8)
@@ -192,6 +210,7 @@ class PartitionTask:
             stage.deployment_file.spool.place,
             self.order.results,
             PushTarget(stage.driver, number, queries) if queries else None,
+            self.order.previous_of(number),
         )
         before = (batch.batch - 1, self.order.token)
         stored = partial(stored_for, stage.storage, before, number)

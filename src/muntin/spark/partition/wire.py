@@ -33,6 +33,9 @@ class Order:
     The partition must be in the state after batch ``version`` under the deployment with a
     ``digest``. ``file`` is the name of the partition batch in the ``storage``, ``results`` says
     where results go. With a ``target`` the server sends results to subscribers as it computes them.
+    ``previous`` is the file of batch ``version`` in the manifest, empty before the first: other
+    attempts and drivers that were replaced had batches of that number, too, in other files. None
+    accepts any of them.
     """
 
     digest: str
@@ -42,6 +45,7 @@ class Order:
     spool: Location
     results: ResultPlan
     target: PushTarget | None = None
+    previous: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
     "apply": (Order,),
     "extend": (bytes,),
     "rebuild": (bytes, int, Location, tuple[StoredBatch, ...]),
+    "extended": (),
     "extend?": (),
     "rebuild?": (),
     "rebuilt": (),

@@ -110,6 +110,9 @@ class Storage(ABC):
         """Delete what processes left that were killed while they wrote."""
         self.delete(self.half_written())
 
+    def sync(self, names: Iterable[str]) -> None:  # noqa: B027 (most stores have nothing to do)
+        """Make files durable that something else wrote; those that do not exist are ignored."""
+
     def get(self, name: str) -> Buffer:
         """Return the content of a file.
 

@@ -9,7 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from muntin.runtime.frames import Buffer, CheckpointError, unreadable, write_file, writing
+from muntin.runtime.frames import (
+    Buffer,
+    CheckpointError,
+    sync,
+    unreadable,
+    write_file,
+    writing,
+)
 from muntin.spark.storage.interface import Location, Storage
 
 _PART = ".part"
@@ -105,6 +112,17 @@ class LocalStorage(Storage):
                     f"{path} cannot be deleted: {error.strerror}",
                     hint="Give this process the right to delete files in the checkpoint",
                 ) from error
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Synchronize files with the disk, then the folders up to this one."""
+        with writing(self.checkpoint or self.folder):
+            folders = {self.folder}
+            for path in (self.folder / name for name in names):
+                with suppress(FileNotFoundError):
+                    sync(path)
+                    folders |= {above for above in path.parents if self.folder in above.parents}
+            for folder in folders:
+                sync(folder)
 
     def half_written(self) -> list[str]:
         """Return the names of half-written files."""

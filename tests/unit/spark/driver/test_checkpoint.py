@@ -141,7 +141,7 @@ def test_files_that_a_batch_was_begun_with_must_still_be_there(tmp_path: Path) -
 def test_incomplete_files_of_spark_are_named(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     checkpoint.logs.check_intact()
-    planned(tmp_path, 0, 0, {})
+    planned(tmp_path, 0, 0, {0: tmp_path / "a file"})
     planned(tmp_path, 1, 0, {})
     commit = tmp_path / "spark" / "commits" / "0"
     commit.parent.mkdir()
@@ -163,3 +163,49 @@ def test_incomplete_files_of_spark_are_named(tmp_path: Path) -> None:
     (tmp_path / "spark" / "offsets" / "0").unlink()
     with pytest.raises(CheckpointError, match="offsets/0 is missing"):
         checkpoint.logs.check_intact()
+    planned(tmp_path, 0, 0, {})
+    (tmp_path / "spark" / "sources" / "0" / "0.compact").unlink()
+    with pytest.raises(CheckpointError, match="sources/0/0 is missing"):
+        checkpoint.logs.check_intact()
+
+
+DEPLOYMENT = Deployment((), {}, (), (), 1)
+
+
+def test_spark_must_not_be_behind_the_state(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.acquire()
+    run = checkpoint.resume(DEPLOYMENT).run
+    checkpoint.write(run, DEPLOYMENT)
+    for batch in range(2):
+        planned(tmp_path, batch, batch, {})
+        checkpoint.manifests.commit([], batch)
+    assert checkpoint.resume(DEPLOYMENT).run == run
+    (tmp_path / "spark" / "offsets" / "1").unlink()
+    with pytest.raises(
+        CheckpointError,
+        match=r"the state after Spark's batch 1, but the offsets in .*spark end with batch 0: rows "
+        r"would be skipped\. Restore the entire folder from one copy",
+    ):
+        checkpoint.resume(DEPLOYMENT)
+    checkpoint.release()
+
+
+def test_what_spark_has_planned_is_synchronized_with_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    planned(tmp_path, 0, 0, {0: tmp_path / "a file"})
+    planned(tmp_path, 1, 1, {1: tmp_path / "another"})
+    synced = []
+    real = os.fsync
+
+    def noted(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced.append(path.relative_to(tmp_path).as_posix())
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    checkpoint.logs.sync(1)
+    assert synced[:2] == ["spark/offsets/1", "spark/sources/0/1.compact"]
+    assert sorted(synced[2:]) == ["spark", "spark/offsets", "spark/sources", "spark/sources/0"]

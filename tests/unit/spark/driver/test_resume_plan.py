@@ -13,6 +13,7 @@ from muntin.model.settings import Settings
 from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError
 from muntin.spark.driver.query_meaning import meaning_of
 from muntin.spark.driver.resume_plan import ResumePlan, plan_resume
+from muntin.spark.driver.suspended_queries import SuspendedQueries
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.deployment_file import StoredDeployment
 from muntin.spark.replacement import NOTHING, Replacement
@@ -224,7 +225,9 @@ def test_results_in_a_checkpoint_whose_spark_files_are_gone_are_not_overwritten(
     tmp_path: Path,
 ) -> None:
     checkpoint = Checkpoint(tmp_path)
-    checkpoint.resume(deployment(registered(CHANGES)))
+    declared = deployment(registered(CHANGES))
+    assert checkpoint.resume(declared).begins
+    checkpoint.write("run", declared)
     for place in ("results/abc", "late/A"):
         (tmp_path / "muntin" / place).mkdir(parents=True)
         batch = tmp_path / "muntin" / place / "batch-000000000.parquet"
@@ -239,8 +242,31 @@ def test_results_in_a_checkpoint_whose_spark_files_are_gone_are_not_overwritten(
         with pytest.raises(CheckpointError, match=r"--replace-all|replace=True"):
             checkpoint.resume(deployment(registered(CHANGES)), NONE, named)
         checkpoint.resume(deployment(registered(CHANGES)), NONE, ALL)
+        assert batch.exists(), "the sinks have not been checked"
+        checkpoint.clear()
         assert not batch.exists()
     for place in ("global", "carried", "spool"):
         checkpoint.storage.put(f"{place}/0/file", b"")
-    checkpoint.resume(deployment(registered(CHANGES)))
+    checkpoint.clear()
+    assert checkpoint.storage.tree() == ["program"]
+
+
+def test_state_in_a_checkpoint_whose_spark_files_are_gone_is_not_deleted_without_permission(
+    tmp_path: Path,
+) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    declared = deployment(registered(CHANGES))
+    checkpoint.write(checkpoint.resume(declared).run, declared)
+    checkpoint.manifests.commit([], 0)
+    SuspendedQueries(checkpoint.files).add(0, "q", "reason")
+    before = checkpoint.storage.tree()
+    for given in (NOTHING, Replacement(names=("q",))):
+        with pytest.raises(
+            CheckpointError,
+            match=r"holds the state of a run whose Spark files are gone.*replace=True",
+        ):
+            checkpoint.resume(declared, NONE, given)
+    assert checkpoint.resume(declared, NONE, ALL).begins
+    assert checkpoint.storage.tree() == before
+    checkpoint.clear()
     assert checkpoint.storage.tree() == ["program"]
