@@ -179,8 +179,8 @@ class Monitor:
     def _selectivity(self, h: int) -> float | None:
         """Return the share of pairs that match at a half join; None without measurements.
 
-        Both directions of a join compare the same pairs. Where one of them has found few matches,
-        the share of both counts, and where both have, the last one known.
+        Both directions of a join compare the same pairs. Where one of them has found few matches or
+        has not probed recently, the share of both counts, and where both have, the last one known.
         """
         _, matches, pairs = mine = self._seen(h)
         others = self._seen(self.shape.partner[h])
@@ -189,7 +189,10 @@ class Monitor:
             return None
         known = self._shares[h]
         shared = (both[1] + 1) / (both[2] + 1 / known) if known else both[1] / both[2]
-        return (matches + _PRIOR) / (pairs + _PRIOR / shared) if shared else 0.0
+        recent = list(self._probed[h])[-self.config.cycles :]
+        if not shared or sum(cycle[0] for cycle in recent) < _FEW:
+            return shared
+        return (matches + _PRIOR) / (pairs + _PRIOR / shared)
 
     def _seen(self, h: int) -> tuple[float, float, float]:
         """Return the probes, matches and pairs of the last cycles; of more if they are few."""
