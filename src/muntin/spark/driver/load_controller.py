@@ -42,7 +42,7 @@ _RECENT = 4
 _ENOUGH = 1.25
 """Resources over those needed when everything fits, so that overload ends."""
 _SLACK = 1.5
-"""The part of the work that a partition may have, over its share of the last arrivals."""
+"""Work that a partition may have over its share of the last arrivals, without overload."""
 _ALIKE = 0.1
 """A limit on work is sent again when it differs by this share."""
 _COUNTED = ("arrivals", "probes", "matches", "states")
@@ -339,7 +339,9 @@ class LoadController:
             divided = query.adapter.overloaded and total > 0
             caps.append(None if cap is None else cap * sum(own) / total if divided else cap)
             share = sum(own) / total if total > 0 else 1 / self._partitions
-            works.append(None if work is None else work * min(_SLACK * share, 1.0))
+            # The limits of all partitions add up to that of the batch while there is overload.
+            slack = 1.0 if query.adapter.overloaded else _SLACK
+            works.append(None if work is None else work * min(slack * share, 1.0))
         self._send(
             ControlRow(
                 uuid.uuid4().hex,
