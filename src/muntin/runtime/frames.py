@@ -28,7 +28,7 @@ from typing import IO, Any, TypeAlias
 from muntin.errors import MuntinError
 
 MAGIC = b"\x93MUNTIN\n"
-VERSION = 5
+VERSION = 6
 """The format of checkpoints. Formats 1 and 2, of Muntin 0.1, were pickled and have no magic;
 format 3 used other names for the fields of a deployment; format 4 kept partition batches in Spark's
 state store."""
