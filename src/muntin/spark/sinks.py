@@ -27,7 +27,7 @@ from muntin.engine.declaration_checks import (
 from muntin.errors import SettingError
 from muntin.model.allowed_paths import local_path
 from muntin.plan.query import Query
-from muntin.runtime.frames import CheckpointError
+from muntin.runtime.frames import CheckpointError, make_folder, sync
 from muntin.spark.batch_results import BatchResults
 from muntin.spark.console_sink import ConsoleSink
 from muntin.spark.exchange.merge_results import in_order
@@ -90,7 +90,7 @@ class FileSink(Sink):
 
     def write(self, results: BatchResults, batch: int) -> None:
         """Give the files of a batch their names; write one if the driver has the results."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         if self.owner is not None:
             self.place().keep(self.owner)
         for name in self._earlier:
@@ -103,6 +103,8 @@ class FileSink(Sink):
             files = (target.write(results.table(), batch),) if len(results) else ()
         for name in files:
             target.publish(name)
+        if files:
+            sync(self.folder)  # executors have synchronized the files themselves
 
     def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame:
         """Return the rows in its files."""

@@ -6,6 +6,7 @@ No session is needed for these.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,10 +15,11 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from muntin.errors import SettingError
+from muntin.errors import RunError, SettingError
 from muntin.model.catalog import Catalog, Stream
 from muntin.plan.nodes import Join
 from muntin.plan.query import Query
+from muntin.spark import result_target
 from muntin.spark.batch_results import BatchResults
 from muntin.spark.console_sink import ConsoleSink
 from muntin.spark.sinks import FileSink, Sink, SinkMaker, SparkSink
@@ -101,3 +103,39 @@ def test_a_folder_is_local_with_or_without_its_scheme_and_other_places_are_spark
         ),
     ):
         maker.make(query, {"format": "csv", "path": str(tmp_path)})
+
+
+def test_files_are_on_disk_before_a_batch_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, real = [], os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    sink = FileSink(tmp_path / "out", "parquet")
+    file = sink.target().write(RESULTS, 0, 0)
+    assert synced == [tmp_path.name, file], "the new folder and the file"
+    sink.write(BatchResults(RESULTS.schema, 3, (file,)), 0)
+    assert synced[2:] == ["out"], "the names in the folder"
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(result_target, "encode_results", full)
+    with pytest.raises(OSError, match="No space"):
+        FileSink(tmp_path, "parquet").target().write(RESULTS, 0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_shared_is_reported_with_a_remedy(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "here", "parquet")
+    file = FileSink(tmp_path / "there", "parquet").target().write(RESULTS, 0, 0)
+    with pytest.raises(RunError, match=r"not in .*here on this machine.*same on every machine"):
+        sink.write(BatchResults(RESULTS.schema, 3, (file,)), 0)
