@@ -206,6 +206,8 @@ class SparkSink(Sink):
     kind: str
     options: Mapping[str, str]
     owner: SinkOwner | None = None
+    _earlier: list[str] = field(default_factory=list, compare=False)
+    """Folders of earlier runs, as in :class:`FileSink`."""
 
     def place(self) -> Folder | None:
         """Return the folder of its batches; None for formats that append."""
@@ -220,14 +222,22 @@ class SparkSink(Sink):
         """Claim the folder, if it has one."""
         super().claim(owner, replace=replace)
         self.owner = owner
+        place = self.place()
+        self._earlier = [] if place is None else place.batches()
 
     def write(self, results: BatchResults, batch: int) -> None:
-        """Write a batch."""
-        if not len(results):
+        """Write a batch; remove what an interrupted attempt of an earlier run wrote for it."""
+        again = [name for name in self._earlier if batch_number(name) >= batch]
+        self._earlier = []
+        if not len(results) and not again:
             return
         place = self.place()
         if place is not None and self.owner is not None:
             place.keep(self.owner)
+            for name in again:
+                place.remove(name)
+        if not len(results):
+            return
         frame = results.frame(self.spark)
         path = self.options.get("path")
         writer = frame.write.format(self.kind).mode("append").options(**self._format_options())

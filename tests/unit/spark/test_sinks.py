@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 import pyarrow.csv
@@ -22,6 +22,10 @@ from muntin.plan.query import Query
 from muntin.spark import result_target
 from muntin.spark.batch_results import BatchResults
 from muntin.spark.console_sink import ConsoleSink
+from muntin.spark.driver.output_writer import OutputWriter
+from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.partition.spool import Spool
+from muntin.spark.sink_ownership import SinkOwner
 from muntin.spark.sinks import FileSink, Sink, SinkMaker, SparkSink
 from muntin.spark.storage import LocalStorage
 from muntin.sql.script import read_query
@@ -139,3 +143,40 @@ def test_a_folder_that_is_not_shared_is_reported_with_a_remedy(tmp_path: Path) -
     file = FileSink(tmp_path / "there", "parquet").target().write(RESULTS, 0, 0)
     with pytest.raises(RunError, match=r"not in .*here on this machine.*same on every machine"):
         sink.write(BatchResults(RESULTS.schema, 3, (file,)), 0)
+
+
+def test_what_an_interrupted_attempt_wrote_is_removed_even_if_there_are_no_results_now() -> None:
+    class Place:
+        names: ClassVar = ["batch=3", "batch=4"]
+
+        def batches(self) -> list[str]:
+            return list(self.names)
+
+        def claim(self, *_: object, **__: object) -> None: ...
+
+        def keep(self, _: object) -> None: ...
+
+        def remove(self, name: str) -> None:
+            self.names.remove(name)
+
+    class Placed(SparkSink):
+        def place(self) -> Any:
+            return Place()
+
+    sink = Placed(cast("Any", None), "q", "orc", {"path": "there"})
+    sink.claim(SinkOwner("run", "q", "one", "checkpoint"), replace=False)
+    sink.write(BatchResults.of(RESULTS.slice(0, 0)), 4)
+    assert Place.names == ["batch=3"]
+
+
+def test_late_rows_of_an_interrupted_attempt_are_removed(tmp_path: Path) -> None:
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+    stream = Stream("A", schema, "ts")
+    deployment = Deployment((stream,), {}, (), (), 1)
+    writer = OutputWriter(LocalStorage(tmp_path), Spool(LocalStorage(tmp_path / "spool")))
+    for batch in (3, 4):  # by an earlier run
+        writer.late_rows(stream).write(pa.table([[1], [2]], schema=schema), batch)
+    writer.begin(deployment, 4)
+    writer.plan(4, (), ())
+    writer.write({}, 4, {}, (stream,))
+    assert LocalStorage(tmp_path / "late" / "A").names() == ["batch-000000003.parquet"]
