@@ -23,7 +23,7 @@ from muntin.runtime.frames import make_folder
 from muntin.spark.json_lines import write_json
 from muntin.spark.storage.tables import repeating
 
-_HIDDEN = re.compile(r"\.(batch-.*)\.[0-9a-f]+\.part")
+_HIDDEN = re.compile(r"\.(batch-(\d+).*)\.[0-9a-f]+\.part")
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,13 @@ class ResultTarget:
                 f"an executor has written {name}, which is not in {self.folder} on this machine",
                 hint="Give a folder that is the same on every machine, such as a mounted one",
             ) from error
+
+    def sweep(self, batch: int) -> None:
+        """Remove files of earlier batches that were never published: their attempts were lost."""
+        for path in self.folder.glob(".batch-*.part"):
+            found = _HIDDEN.fullmatch(path.name)
+            if found is not None and int(found[2]) < batch:
+                path.unlink(missing_ok=True)
 
     def discard(self, name: str) -> None:
         """Remove a file that is not wanted after all."""

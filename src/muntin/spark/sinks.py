@@ -51,6 +51,9 @@ _SPARK_FILES = (*_FILES, "orc", "avro", "text", "xml")
 """Spark formats that write files into a folder, without transactions."""
 
 
+_SWEEP = 64
+"""Batches between two searches for files of attempts that did not count: a folder may be large."""
+
 _COLUMNS = "batch--00000001.parquet"
 """A file without rows, from which Spark learns the columns of a memory sink."""
 
@@ -105,6 +108,8 @@ class FileSink(Sink):
             target.publish(name)
         if files:
             sync(self.folder)  # executors have synchronized the files themselves
+        if batch % _SWEEP == 0:
+            target.sweep(batch)
 
     def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame:
         """Return the rows in its files."""

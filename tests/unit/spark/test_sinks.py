@@ -180,3 +180,14 @@ def test_late_rows_of_an_interrupted_attempt_are_removed(tmp_path: Path) -> None
     writer.plan(4, (), ())
     writer.write({}, 4, {}, (stream,))
     assert LocalStorage(tmp_path / "late" / "A").names() == ["batch-000000003.parquet"]
+
+
+def test_files_of_lost_attempts_are_removed_in_the_course_of_a_run(tmp_path: Path) -> None:
+    sink, lost = FileSink(tmp_path, "parquet"), ""
+    for batch in (62, 63, 64):
+        lost, won = (sink.target().write(RESULTS, batch, 0) for _ in range(2))
+        sink.write(BatchResults(RESULTS.schema, 3, (won,)), batch)
+        assert (tmp_path / lost).exists()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names[1:] == [f"batch-0000000{batch}-00000.parquet" for batch in (62, 63, 64)]
+    assert names[0] == lost, "the attempt of the last batch may still run"
