@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from muntin.errors import RunError
+from muntin.runtime.frames import make_folder
 from muntin.spark.json_lines import write_json
 from muntin.spark.storage.tables import repeating
 
-_HIDDEN = re.compile(r"\.(batch-.*)\.[0-9a-f]+\.part")
+_HIDDEN = re.compile(r"\.(batch-(\d+).*)\.[0-9a-f]+\.part")
 
 
 @dataclass(frozen=True)
@@ -32,18 +35,37 @@ class ResultTarget:
 
     def write(self, results: pa.Table, batch: int, part: int | None = None) -> str:
         """Write a file and return its hidden name; ``part`` tells files of a batch apart."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         suffix = "" if part is None else f"-{part:05d}"
         name = f".batch-{batch:09d}{suffix}.{self.kind}.{uuid.uuid4().hex[:12]}.part"
-        with (self.folder / name).open("wb") as file:
-            encode_results(results, self.kind, file)
+        try:
+            with (self.folder / name).open("wb") as file:
+                encode_results(results, self.kind, file)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            self.discard(name)
+            raise
         return name
 
     def publish(self, name: str) -> None:
         """Give a file its final name."""
         hidden = _HIDDEN.fullmatch(name)
         assert hidden is not None, "named by write"
-        (self.folder / name).replace(self.folder / hidden[1])
+        try:
+            (self.folder / name).replace(self.folder / hidden[1])
+        except FileNotFoundError as error:
+            raise RunError(
+                f"an executor has written {name}, which is not in {self.folder} on this machine",
+                hint="Give a folder that is the same on every machine, such as a mounted one",
+            ) from error
+
+    def sweep(self, batch: int) -> None:
+        """Remove files of earlier batches that were never published: their attempts were lost."""
+        for path in self.folder.glob(".batch-*.part"):
+            found = _HIDDEN.fullmatch(path.name)
+            if found is not None and int(found[2]) < batch:
+                path.unlink(missing_ok=True)
 
     def discard(self, name: str) -> None:
         """Remove a file that is not wanted after all."""

@@ -28,7 +28,7 @@ from muntin.errors import SettingError
 from muntin.model.allowed_paths import local_path
 from muntin.model.formats import OWN_FILES, SPARK_OPTIONS
 from muntin.plan.query import Query
-from muntin.runtime.frames import CheckpointError
+from muntin.runtime.frames import CheckpointError, make_folder, sync
 from muntin.spark.batch_results import BatchResults
 from muntin.spark.console_sink import ConsoleSink
 from muntin.spark.exchange.merge_results import in_order
@@ -46,6 +46,9 @@ from muntin.spark.sink_ownership import (
 )
 from muntin.spark.storage import Storage
 from muntin.spark.storage.tables import TablesByBatch, as_parquet
+
+_SWEEP = 64
+"""Batches between two searches for files of attempts that did not count: a folder may be large."""
 
 _COLUMNS = "batch--00000001.parquet"
 """A file without rows, from which Spark learns the columns of a memory sink."""
@@ -86,7 +89,7 @@ class FileSink(Sink):
 
     def write(self, results: BatchResults, batch: int) -> None:
         """Give the files of a batch their names; write one if the driver has the results."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         if self.owner is not None:
             self.place().keep(self.owner)
         for name in self._earlier:
@@ -99,6 +102,10 @@ class FileSink(Sink):
             files = (target.write(results.table(), batch),) if len(results) else ()
         for name in files:
             target.publish(name)
+        if files:
+            sync(self.folder)  # executors have synchronized the files themselves
+        if batch % _SWEEP == 0:
+            target.sweep(batch)
 
     def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame:
         """Return the rows in its files."""
@@ -200,6 +207,8 @@ class SparkSink(Sink):
     kind: str
     options: Mapping[str, str]
     owner: SinkOwner | None = None
+    _earlier: list[str] = field(default_factory=list, compare=False)
+    """Folders of earlier runs, as in :class:`FileSink`."""
 
     def place(self) -> Folder | None:
         """Return the folder of its batches; None for formats that append."""
@@ -214,14 +223,22 @@ class SparkSink(Sink):
         """Claim the folder, if it has one."""
         super().claim(owner, replace=replace)
         self.owner = owner
+        place = self.place()
+        self._earlier = [] if place is None else place.batches()
 
     def write(self, results: BatchResults, batch: int) -> None:
-        """Write a batch."""
-        if not len(results):
+        """Write a batch; remove what an interrupted attempt of an earlier run wrote for it."""
+        again = [name for name in self._earlier if batch_number(name) >= batch]
+        self._earlier = []
+        if not len(results) and not again:
             return
         place = self.place()
         if place is not None and self.owner is not None:
             place.keep(self.owner)
+            for name in again:
+                place.remove(name)
+        if not len(results):
+            return
         frame = results.frame(self.spark)
         path = self.options.get("path")
         writer = frame.write.format(self.kind).mode("append").options(**self._format_options())

@@ -256,7 +256,8 @@ def test_a_checkpoint_of_another_deployment_is_wrong_input_and_no_failure(
     script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkpoint = Checkpoint(script.parent / "state")
-    checkpoint.resume(Deployment((), {"T": b""}))
+    other = Deployment((), {"T": b""})
+    checkpoint.write(checkpoint.resume(other).run, other)
     checkpoint.logs.storage.put("offsets/0", b"")  # Spark has begun its first batch
     monkeypatch.setattr(
         spark,

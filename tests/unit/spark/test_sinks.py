@@ -6,20 +6,26 @@ No session is needed for these.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from muntin.errors import SettingError
+from muntin.errors import RunError, SettingError
 from muntin.model.catalog import Catalog, Stream
 from muntin.plan.nodes import Join
 from muntin.plan.query import Query
+from muntin.spark import result_target
 from muntin.spark.batch_results import BatchResults
 from muntin.spark.console_sink import ConsoleSink
+from muntin.spark.driver.output_writer import OutputWriter
+from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.partition.spool import Spool
+from muntin.spark.sink_ownership import SinkOwner
 from muntin.spark.sinks import FileSink, Sink, SinkMaker, SparkSink
 from muntin.spark.storage import LocalStorage
 from muntin.sql.script import read_query
@@ -101,3 +107,87 @@ def test_a_folder_is_local_with_or_without_its_scheme_and_other_places_are_spark
         ),
     ):
         maker.make(query, {"format": "csv", "path": str(tmp_path)})
+
+
+def test_files_are_on_disk_before_a_batch_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, real = [], os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    sink = FileSink(tmp_path / "out", "parquet")
+    file = sink.target().write(RESULTS, 0, 0)
+    assert synced == [tmp_path.name, file], "the new folder and the file"
+    sink.write(BatchResults(RESULTS.schema, 3, (file,)), 0)
+    assert synced[2:] == ["out"], "the names in the folder"
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(result_target, "encode_results", full)
+    with pytest.raises(OSError, match="No space"):
+        FileSink(tmp_path, "parquet").target().write(RESULTS, 0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_shared_is_reported_with_a_remedy(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "here", "parquet")
+    file = FileSink(tmp_path / "there", "parquet").target().write(RESULTS, 0, 0)
+    with pytest.raises(RunError, match=r"not in .*here on this machine.*same on every machine"):
+        sink.write(BatchResults(RESULTS.schema, 3, (file,)), 0)
+
+
+def test_what_an_interrupted_attempt_wrote_is_removed_even_if_there_are_no_results_now() -> None:
+    class Place:
+        names: ClassVar = ["batch=3", "batch=4"]
+
+        def batches(self) -> list[str]:
+            return list(self.names)
+
+        def claim(self, *_: object, **__: object) -> None: ...
+
+        def keep(self, _: object) -> None: ...
+
+        def remove(self, name: str) -> None:
+            self.names.remove(name)
+
+    class Placed(SparkSink):
+        def place(self) -> Any:
+            return Place()
+
+    sink = Placed(cast("Any", None), "q", "orc", {"path": "there"})
+    sink.claim(SinkOwner("run", "q", "one", "checkpoint"), replace=False)
+    sink.write(BatchResults.of(RESULTS.slice(0, 0)), 4)
+    assert Place.names == ["batch=3"]
+
+
+def test_late_rows_of_an_interrupted_attempt_are_removed(tmp_path: Path) -> None:
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+    stream = Stream("A", schema, "ts")
+    deployment = Deployment((stream,), {}, (), (), 1)
+    writer = OutputWriter(LocalStorage(tmp_path), Spool(LocalStorage(tmp_path / "spool")))
+    for batch in (3, 4):  # by an earlier run
+        writer.late_rows(stream).write(pa.table([[1], [2]], schema=schema), batch)
+    writer.begin(deployment, 4)
+    writer.plan(4, (), ())
+    writer.write({}, 4, {}, (stream,))
+    assert LocalStorage(tmp_path / "late" / "A").names() == ["batch-000000003.parquet"]
+
+
+def test_files_of_lost_attempts_are_removed_in_the_course_of_a_run(tmp_path: Path) -> None:
+    sink, lost = FileSink(tmp_path, "parquet"), ""
+    for batch in (62, 63, 64):
+        lost, won = (sink.target().write(RESULTS, batch, 0) for _ in range(2))
+        sink.write(BatchResults(RESULTS.schema, 3, (won,)), batch)
+        assert (tmp_path / lost).exists()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names[1:] == [f"batch-0000000{batch}-00000.parquet" for batch in (62, 63, 64)]
+    assert names[0] == lost, "the attempt of the last batch may still run"

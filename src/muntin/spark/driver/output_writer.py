@@ -79,6 +79,8 @@ class OutputWriter:
         self.at_work = ""
         self._thread: int | None = None
         self._late = storage.below("late")
+        self._late_begun: set[str] = set()
+        """Streams whose late rows of the first batch of the run were written."""
         self._global = storage.below("global")
         self._duck = Duck()
         self.stages = GlobalStages(self._global, self._duck)
@@ -97,6 +99,7 @@ class OutputWriter:
     def begin(self, deployment: Deployment, batch: int) -> None:
         """Prepare for a run from ``batch`` on, with the global stages as before it."""
         self.stages = GlobalStages(self._global, self._duck)
+        self._late_begun.clear()
         self.follow(deployment)
         self._suspended.load()
         self._places = self.stages.begin(deployment, self._placed, batch)
@@ -252,9 +255,12 @@ class OutputWriter:
 
     def _write_late(self, found: BatchOutputs, batch: int, stream: Stream) -> int:
         tables = self._tables(found.get((LATE, stream.name), []))
-        if tables:
+        if tables or stream.name not in self._late_begun:
+            # The first batch of a run may have been written before, with late rows.
             with self._named(f"the file of late rows of stream {stream.name}", batch):
-                self.late_rows(stream).write(pa.concat_tables(tables), batch)
+                rows = pa.concat_tables(tables) if tables else stream.schema.empty_table()
+                self.late_rows(stream).write(rows, batch)
+            self._late_begun.add(stream.name)
         return sum(len(table) for table in tables)
 
     def _tables(self, rows: Iterable[Row]) -> list[pa.Table]:

@@ -21,7 +21,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
@@ -189,6 +189,8 @@ class _Lifetime:
 
     client: Connection | None = None
     """The client whose request is answered."""
+    waiting: Callable[[], list[Connection]] = list
+    """Returns the clients whose requests wait."""
 
     @contextlib.contextmanager
     def busy(self, client: Connection) -> Iterator[None]:
@@ -214,8 +216,9 @@ class _Lifetime:
         while (since := self.idle) is None or time.monotonic() - since <= self.patience:
             time.sleep(_WATCH)
             if (client := self.client) is not None:
-                with contextlib.suppress(OSError):  # it has given up
-                    send_alive(client)
+                for one in {client, *self.waiting()}:
+                    with contextlib.suppress(OSError):  # it has given up
+                        send_alive(one)
             try:
                 os.kill(self.parent, 0)
             except ProcessLookupError:
@@ -248,6 +251,14 @@ class Clients:
                     return ready, receive(ready)
                 except (EOFError, OSError):
                     self.drop(ready)
+
+    def waiting(self) -> list[Connection]:
+        """Return the clients that have sent something that was not read; call it in any thread."""
+        try:
+            ready = wait(list(self._open), 0)
+        except (OSError, ValueError):  # one was closed at this moment
+            return []
+        return [one for one in ready if isinstance(one, Connection)]
 
     def _accept(self) -> None:
         """Accept a client that proves in time that it has the key."""
@@ -287,6 +298,7 @@ def serve(address: str, key: str, parent: int) -> None:
         listening.bind(path)
     listening.listen(_BACKLOG)
     clients = Clients(listening, Path(key).read_bytes())
+    lifetime.waiting = clients.waiting
     prepare()  # clients that connect wait until the kernels are loaded
     while True:
         connection, request = clients.next()
