@@ -47,7 +47,7 @@ from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.partition_metrics import STATS
 from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import Address
-from muntin.spark.partition.task import ORDER, STATE, BatchOrder, PartitionStage
+from muntin.spark.partition.task import ORDER, STATE, BatchOrder, PartitionStage, previous_files
 
 _JOB = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 """The local properties of Spark that name a job."""
@@ -214,7 +214,10 @@ class BatchLoop:
         queries = list(self._registry.queries.values())
         results = self._writer.plan(batch, queries, self._subscriptions.names())
         state = self._checkpoint.manifests.state
-        BatchOrder(batch, state.version, state.token, controls, results).give(context)
+        order = BatchOrder(
+            batch, state.version, state.token, controls, results, previous_files(state)
+        )
+        order.give(context)
         with ThreadPoolExecutor(1) as pool:  # beside the job, as it waits for the disk
             synced = None if spark is None else pool.submit(self._checkpoint.logs.sync, spark)
             found = self._writer.run(outputs, batch)
