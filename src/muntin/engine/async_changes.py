@@ -92,13 +92,13 @@ class ChangeFeed:
             }
 
 
-class Changes:
+class AsyncChanges:
     """An asynchronous iterator over the results of a query, as RecordBatches."""
 
     def __init__(self, feed: ChangeFeed) -> None:
         self._feed = feed
 
-    def __aiter__(self) -> Changes:
+    def __aiter__(self) -> AsyncChanges:
         return self
 
     async def __anext__(self) -> pa.RecordBatch:

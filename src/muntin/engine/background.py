@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from muntin.engine.executor import Executor
 from muntin.engine.fair_lock import FairLock
-from muntin.engine.heartbeat import EventClock, Heartbeat
+from muntin.engine.heartbeat import EventClock, HeartbeatThread
 from muntin.engine.query_registry import QueryRegistry
 from muntin.errors import CatalogError
 from muntin.operators.join.schedule import TurnPace
@@ -56,7 +56,7 @@ class Live:
         self._deliveries = registry.deliveries
         self._suspend = suspend
         self._executor: Executor | None = None
-        self._heartbeat: Heartbeat | None = None
+        self._heartbeat: HeartbeatThread | None = None
         self._clock: EventClock | None = None
         self._turn = 0
 
@@ -70,7 +70,7 @@ class Live:
         self._clock = clock
         if clock is not None:
             clock.observe(self._dataflow.streams)
-            self._heartbeat = Heartbeat(self._beat, distance)
+            self._heartbeat = HeartbeatThread(self._beat, distance)
         _running.add(self)
 
     def _beat(self) -> None:

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from muntin.errors import InputError, MuntinError, SettingError
-from muntin.model.allowed_paths import AllowedPaths, local_path
+from muntin.model.allowed_paths import AllowedPaths, folder_identity, local_path
 from muntin.model.catalog import Options, Stream, Table
 from muntin.model.formats import (
     CONFINED,
@@ -181,20 +181,10 @@ class SinkOptions:
 
     @property
     def folder(self) -> str | None:
-        """The folder of result files, as :func:`folder_identity` has it; None for other sinks."""
+        """The folder of result files, in one form; None for other sinks."""
         if self.path is None or self.kind not in FILE_FORMATS:
             return None
         return folder_identity(self.path)
-
-
-def folder_identity(path: str) -> str:
-    """Return a text that is equal for names of one folder: links resolved, or a URL.
-
-    >>> folder_identity("s3a://bucket/out/"), folder_identity("file:///data/x/../out")
-    ('s3a://bucket/out', '/data/out')
-    """
-    local = local_path(path)
-    return path.rstrip("/") if local is None else os.path.realpath(local)
 
 
 def sink_mistakes(

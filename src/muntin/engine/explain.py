@@ -43,7 +43,7 @@ def describe_query(running: RunningQuery, why: str) -> Description:
     ]
     if isinstance(running.join.overload, Overload):
         children.append(describe_overload(running.join.overload))
-    measured = running.measured()
+    measured = running.join.metrics.measured()
     if measured is not None:
         children.append(
             _measured(measured, running.plan.prediction, tree=running.plan.tree is not None)

@@ -88,7 +88,7 @@ class EventClock:
         }
 
 
-class Heartbeat:
+class HeartbeatThread:
     """A thread that calls ``beat`` again and again; a failure ends it and is kept."""
 
     def __init__(self, beat: Callable[[], None], distance: int) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from muntin.engine.async_changes import Changes
+from muntin.engine.async_changes import AsyncChanges
 from muntin.engine.declarations import Declarations
 from muntin.engine.delivery import Deliveries
 from muntin.engine.fair_lock import FairLock
@@ -131,11 +131,11 @@ class QueryRegistry:
             self.find(name)
             return self.deliveries.subscribe(name, callback, buffer)
 
-    def changes(self, name: str, buffer: int) -> Changes:
+    def changes(self, name: str, buffer: int) -> AsyncChanges:
         """Return the results of a query from now on, for the event loop that runs."""
         with self._lock:
             self.find(name)
-            return Changes(self.deliveries.feed(name, buffer))
+            return AsyncChanges(self.deliveries.feed(name, buffer))
 
 
 class StandingQuery:
@@ -192,7 +192,7 @@ class StandingQuery:
         """
         return self._registry.subscribe(self.name, callback, buffer)
 
-    def changes(self, buffer: int = BUFFER) -> Changes:
+    def changes(self, buffer: int = BUFFER) -> AsyncChanges:
         """Return an asynchronous iterator over the results from now on, as RecordBatches.
 
         Call it in a coroutine: ``async for batch in query.changes(): ...``. The iteration ends when

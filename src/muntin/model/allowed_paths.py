@@ -33,6 +33,16 @@ def local_path(path: str) -> str | None:
     return None if _SCHEME.match(path) else path
 
 
+def folder_identity(path: str) -> str:
+    """Return a text that is equal for names of one folder: links resolved, or a URL.
+
+    >>> folder_identity("s3a://bucket/out/"), folder_identity("file:///data/x/../out")
+    ('s3a://bucket/out', '/data/out')
+    """
+    local = local_path(path)
+    return path.rstrip("/") if local is None else os.path.realpath(local)
+
+
 @dataclass(frozen=True)
 class AllowedPaths:
     """Local folders with their links resolved, and URLs as prefixes that end with a slash."""

@@ -105,7 +105,7 @@ class LevelProgress:
         every, now = self._join.query.every, self._join.now
         return [
             instant if every is None or instant >= now else instant // every * every
-            for instant in self._join.operator.tactic.reached()
+            for instant in self._join.operator.work.reached()
         ]
 
     def emit(self) -> Results:

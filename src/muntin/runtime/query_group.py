@@ -37,7 +37,7 @@ from muntin.runtime.running_join import RunningJoin, Shared
 from muntin.runtime.running_leaf import RunningLeaf
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
-from muntin.runtime.shared_subplans import PipelineSet, SubPlans
+from muntin.runtime.shared_subplans import SubPlans
 from muntin.runtime.stream_input import (
     Mask,
     Place,
@@ -264,14 +264,11 @@ class QueryGroup:
             if join is None or together.is_behind(join, until):
                 together.until = until
                 # As a whole: what is common is computed for one turn, and another may come first.
-                yield from list(self._run_together(together, advanced))
-
-    def _run_together(self, together: PipelineSet, advanced: int) -> Iterator[Output]:
-        """Run pipelines that have leaves in common for one turn."""
-        turn = next(self._turns)
-        for pipeline in together.pipelines:
-            tables = pipeline.catch_up(together.until, turn, advanced)
-            yield from self._run_pipeline(pipeline, tables)
+                turn, found = next(self._turns), list[Output]()
+                for pipeline in together.pipelines:
+                    tables = pipeline.catch_up(until, turn, advanced)
+                    found += self._run_pipeline(pipeline, tables)
+                yield from found
 
     def _run_pipeline(
         self, pipeline: RunningPipeline, tables: Iterator[pa.Table]

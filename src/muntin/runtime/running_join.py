@@ -123,12 +123,13 @@ class RunningJoin:
         of work is taken.
         """
         operator, progress = self.operator, self.progress
-        most = _SLICE if pace is None or operator.tactic.defers_work else _PACED_SLICE
+        in_turns = pace is not None and operator.tactic.deferred is not None
+        most = _SLICE if pace is None or in_turns else _PACED_SLICE
         for stops, until in self._due(frontier, closed, most):
             self.overload.see(frontier, self.cursors)
             news = self._take(stops)
             with self.overload.working():
-                if pace is not None and operator.tactic.defers_work:
+                if pace is not None and in_turns:
                     yield from progress.work(news, until, pace)
                     continue
                 for found in operator.run(news, until):
@@ -200,11 +201,11 @@ class RunningJoin:
 
     def is_busy(self) -> bool:
         """Return whether rows have been taken that are not done."""
-        return bool(self._queue) or self.operator.tactic.is_busy()
+        return bool(self._queue) or self.operator.is_busy()
 
     def offer(self, frontier: int, closed: int) -> Results:
         """Take all that is final and defer the work to :meth:`turn`, if it can be deferred."""
-        if not self.operator.tactic.defers_work:
+        if self.operator.tactic.deferred is None:
             yield from self.catch_up(frontier, closed)
             return
         if not self.is_busy():
@@ -218,12 +219,11 @@ class RunningJoin:
         """Work for a turn, if there is work, or hand out one query's results of earlier turns."""
         if not self.is_busy():
             return
-        tactic = self.operator.tactic
-        if self._queue.is_due() or not tactic.is_busy():
+        if self._queue.is_due() or not self.operator.is_busy():
             yield from self._queue.next()
         else:
             begin = time.monotonic_ns()
-            released = tactic.turn(pace)
+            released = self.operator.work.turn(pace)
             self._queue.put(released, time.monotonic_ns() - begin)
         if not self.is_busy():
             self.progress.end()

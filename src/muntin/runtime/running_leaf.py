@@ -58,20 +58,12 @@ class RunningLeaf(RunningQuery):
         """Keep the changes of matches for the pipeline."""
         matches = self._maker.passing(self._since_registered(matches))
         if len(matches):
-            self._note_arrivals(matches)
+            self._arrivals.append(matches.added())
             if self.expiry is not None:
                 self._remember(self.expiry, matches)
             else:
                 self._waiting.append(signed_rows(matches, self._maker.select, self.query.every))
         return None
-
-    def _note_arrivals(self, matches: Matches) -> None:
-        arrivals, count = matches.arrivals, len(matches)
-        if matches.signs is not None:
-            added = matches.signs > 0
-            count = int(added.sum())
-            arrivals = arrivals if isinstance(arrivals, float) else arrivals[added]
-        self._arrivals.append((arrivals, count))
 
     @property
     def remembers(self) -> bool:

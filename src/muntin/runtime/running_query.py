@@ -27,7 +27,7 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit, Query
 from muntin.planner.sharing_groups import Member
 from muntin.planner.strategies import drive_strategy
-from muntin.runtime.metrics import Measured, ResponseTimes
+from muntin.runtime.metrics import ResponseTimes
 from muntin.runtime.result_expiry import EXPIRIES, ResultExpiry
 from muntin.runtime.running_join import RunningJoin
 from muntin.state.columns import sign_column, time_column
@@ -196,7 +196,7 @@ class RunningQuery:
         if self.query.emit is Emit.CHANGES:
             matches = self._since_registered(matches)
         matches = self._maker.passing(matches)
-        self._note_response(matches)
+        self.response.add(time.monotonic(), *matches.added())
         if self.expiry is not None:
             self._remember(self.expiry, matches)
             return None
@@ -233,15 +233,6 @@ class RunningQuery:
             return None
         self.rows_out += len(table)
         return table
-
-    def _note_response(self, matches: Matches) -> None:
-        """Measure response times; retractions are caused by time, not by a row."""
-        arrivals, count = matches.arrivals, len(matches)
-        if matches.signs is not None:
-            added = matches.signs > 0
-            count = int(added.sum())
-            arrivals = arrivals if isinstance(arrivals, float) else arrivals[added]
-        self.response.add(time.monotonic(), arrivals, count)
 
     def _since_registered(self, matches: Matches) -> Matches:
         """Return matches with a row that came after the query was registered."""
@@ -299,10 +290,6 @@ class RunningQuery:
     def measured_residuals(self) -> list[MeasuredPredicate]:
         """Return its residual predicates in the order in which they are tested, if measured."""
         return self._maker.residuals.measured
-
-    def measured(self) -> Measured | None:
-        """Return the work of its join under the present plan; None while no time has passed."""
-        return self.join.metrics.measured()
 
     def stats(self) -> dict[str, object]:
         """Return everything it counts; the counts of its join are those of all its queries.

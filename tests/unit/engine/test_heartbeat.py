@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import muntin
-from muntin.engine.heartbeat import EventClock, Heartbeat
+from muntin.engine.heartbeat import EventClock, HeartbeatThread
 from muntin.errors import CatalogError, InputError
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
@@ -176,7 +176,7 @@ def test_stop_returns_while_a_beat_hangs() -> None:
     def hang() -> None:
         release.wait(30)
 
-    heartbeat = Heartbeat(hang, 1)
+    heartbeat = HeartbeatThread(hang, 1)
     time.sleep(0.05)
     begun = time.monotonic()
     heartbeat.stop(0.1)

@@ -18,9 +18,10 @@ last one stopped.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +94,34 @@ class TacticStats(NamedTuple):
     work_queue: Mapping[str, int] = WorkQueue.nothing()
 
 
+class DeferredWork(ABC):
+    """The work of a tactic that takes rows first and joins them later, in turns."""
+
+    @abstractmethod
+    def take(self, events: Events) -> None:
+        """Take rows to work on in turns."""
+
+    @abstractmethod
+    def absorb(self, events: Events) -> Iterator[ReleasedMatches]:
+        """Take rows while others are worked on; yield the matches that are ready."""
+
+    @abstractmethod
+    def is_busy(self) -> bool:
+        """Return whether rows have been taken that are not done."""
+
+    @abstractmethod
+    def turn(self, pace: TurnPace) -> ReleasedMatches | None:
+        """Work for a turn; return the matches that are ready, if any."""
+
+    @abstractmethod
+    def reached(self) -> Sequence[int]:
+        """Return for each level the instant up to which all its matches have been handed out."""
+
+    @abstractmethod
+    def rest(self) -> None:
+        """Return the memory of deferred work when there is none left."""
+
+
 class JoinTactic:
     """A way to find matches: here a row after the other, as they arrive ([Golab03, section 3.1]).
 
@@ -102,11 +131,9 @@ class JoinTactic:
     match. Two windows with one equality, the common case, have a separate kernel: ``is_pair``.
 
     Other tactics override the call of the kernel and what differs around it. All find the same
-    matches in the same order, except under probe budgets. ``defers_work``: rows can be taken first
-    and worked on later, in turns.
+    matches in the same order, except under probe budgets.
     """
 
-    defers_work: ClassVar[bool] = False
     schedule: Schedule | None = None
 
     def __init__(
@@ -204,32 +231,14 @@ class JoinTactic:
 
     # -- work that is deferred ---------------------------------------------------------------------
 
+    @property
+    def deferred(self) -> DeferredWork | None:
+        """The work on rows that are taken first and joined later; None if it is done at once."""
+        return None
+
     def follow(self, schedule: Schedule | None) -> bool:
         """Work by another schedule from now on; return False if that takes another tactic."""
         return schedule is None
-
-    def take(self, events: Events) -> None:
-        """Take rows to work on in turns."""
-        raise NotImplementedError("this tactic works at once")
-
-    def absorb(self, events: Events) -> Iterator[ReleasedMatches]:
-        """Take rows while others are worked on; yield the matches that are ready."""
-        raise NotImplementedError("this tactic works at once")
-
-    def is_busy(self) -> bool:
-        """Return whether rows have been taken that are not done."""
-        return False
-
-    def turn(self, pace: TurnPace) -> ReleasedMatches | None:
-        """Work for a turn; return the matches that are ready, if any."""
-        raise NotImplementedError("this tactic works at once")
-
-    def reached(self) -> Sequence[int]:
-        """Return for each level the instant up to which all its matches have been handed out."""
-        raise NotImplementedError("this tactic works at once")
-
-    def rest(self) -> None:
-        """Return the memory of deferred work when there is none left."""
 
     # -- size --------------------------------------------------------------------------------------
 
@@ -292,12 +301,13 @@ class JoinOperator:
         With a ``pace``, a tactic that can defer its work does it in turns, in the order of its
         schedule. The yielded arrays are valid until the next ones are asked for.
         """
-        if pace is None or not self.tactic.defers_work:
+        work = self.tactic.deferred
+        if pace is None or work is None:
             yield from self.join(news, now)
             return
         self.take(news, now)
-        while self.tactic.is_busy():
-            released = self.tactic.turn(pace)
+        while work.is_busy():
+            released = work.turn(pace)
             if released is not None:
                 yield released
         self.rest()
@@ -322,21 +332,33 @@ class JoinOperator:
 
     # -- joining in turns --------------------------------------------------------------------------
 
+    @property
+    def work(self) -> DeferredWork:
+        """The deferred work of the tactic; only tactics that defer theirs are asked."""
+        work = self.tactic.deferred
+        assert work is not None, "the tactic defers its work"
+        return work
+
+    def is_busy(self) -> bool:
+        """Return whether rows have been taken that are not done."""
+        work = self.tactic.deferred
+        return work is not None and work.is_busy()
+
     def take(self, news: Sequence[NewRows], now: int) -> None:
         """Take new rows to work on in turns; move to ``now``."""
         events = self.events.make(news)
         self.windows.move_to([new.after for new in news], now)
-        self.tactic.take(events)
+        self.work.take(events)
 
     def absorb(self, news: Sequence[NewRows], now: int) -> Iterator[ReleasedMatches]:
         """Take new rows while others are worked on; yield the matches that are ready."""
         events = self.events.make(news)
         self.windows.move_to([new.after for new in news], now)
-        yield from self.tactic.absorb(events)
+        yield from self.work.absorb(events)
 
     def rest(self) -> None:
         """Release rows and memory after the last turn."""
-        self.tactic.rest()
+        self.work.rest()
         self._expire()
 
     # -- size, and what the planner measures -------------------------------------------------------

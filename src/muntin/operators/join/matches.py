@@ -36,6 +36,17 @@ class Matches:
             self.times.take(places), signs, self.positions.take(places, axis=1), arrivals
         )
 
+    def added(self) -> tuple[npt.NDArray[np.float64] | float, int]:
+        """Return when the newest rows of added matches arrived, and how many matches there are.
+
+        Retractions are caused by time, not by a row.
+        """
+        if self.signs is None:
+            return self.arrivals, len(self)
+        added = self.signs > 0
+        arrivals = self.arrivals if isinstance(self.arrivals, float) else self.arrivals[added]
+        return arrivals, int(added.sum())
+
     @staticmethod
     def concatenate(one: Matches, other: Matches) -> Matches:
         """Return released matches, which only come, before others."""

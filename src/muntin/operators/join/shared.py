@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ from muntin.kernels import scheduler_state as at
 from muntin.kernels.arrays import LevelArrays, Output
 from muntin.kernels.jit import prepare_part
 from muntin.kernels.shared_join import find_resumes, run_schedule
-from muntin.operators.join.driver import JoinTactic, KernelRun, TacticStats
+from muntin.operators.join.driver import DeferredWork, JoinTactic, KernelRun, TacticStats
 from muntin.operators.join.events import Events
 from muntin.operators.join.matches import Matches
 from muntin.operators.join.released import ReleasedMatches
@@ -42,10 +41,8 @@ _FEW = 1 << 12
 _TWO = 2
 
 
-class SharedTactic(JoinTactic):
+class SharedTactic(JoinTactic, DeferredWork):
     """Joins rows for several levels of windows, in turns."""
-
-    defers_work: ClassVar[bool] = True
 
     def __init__(
         self, windows: JoinWindows, buffer: ResultBuffer, eager: JoinTactic, schedule: Schedule
@@ -59,6 +56,11 @@ class SharedTactic(JoinTactic):
         self.arrivals = _ARRIVED
         """When the rows that were taken arrived, in nanoseconds; one number if together."""
         self.follow(schedule)
+
+    @property
+    def deferred(self) -> DeferredWork:
+        """The tactic itself."""
+        return self
 
     def follow(self, schedule: Schedule | None) -> bool:
         """Work by other levels or another scheduler from now on; nothing is being worked on."""

@@ -242,7 +242,7 @@ class OutputWriter:
                 place,
                 placed,
                 batch,
-                lambda kind, name: self._tables(found.get((kind, name), [])),
+                lambda kind, name: _tables(self.spool, found.get((kind, name), [])),
             )
         except (CheckpointError, RunError, OSError):
             raise
@@ -254,7 +254,7 @@ class OutputWriter:
         return BatchResults.of(table)
 
     def _write_late(self, found: BatchOutputs, batch: int, stream: Stream) -> int:
-        tables = self._tables(found.get((LATE, stream.name), []))
+        tables = _tables(self.spool, found.get((LATE, stream.name), []))
         if tables or stream.name not in self._late_begun:
             # The first batch of a run may have been written before, with late rows.
             with self._named(f"the file of late rows of stream {stream.name}", batch):
@@ -262,9 +262,6 @@ class OutputWriter:
                 self.late_rows(stream).write(rows, batch)
             self._late_begun.add(stream.name)
         return sum(len(table) for table in tables)
-
-    def _tables(self, rows: Iterable[Row]) -> list[pa.Table]:
-        return [self.spool.take(bytes(row["blob"]), row["file"]) for row in rows]
 
     @contextmanager
     def _named(self, what: str, batch: int) -> Iterator[None]:
@@ -288,7 +285,7 @@ class OutputWriter:
         for (kind, name), rows in found.items():
             if kind == HELD:
                 control, dataflow, stream = json.loads(name)
-                held.setdefault(control, {})[dataflow, stream] = self._tables(rows)
+                held.setdefault(control, {})[dataflow, stream] = _tables(self.spool, rows)
         return held
 
     def late_rows(self, stream: Stream) -> TablesByBatch:
@@ -298,3 +295,8 @@ class OutputWriter:
     def close(self) -> None:
         """Close DuckDB, which warns about connections that outlive it."""
         del self._duck, self.stages
+
+
+def _tables(spool: Spool, rows: Iterable[Row]) -> list[pa.Table]:
+    """Return the tables of outputs, from the rows themselves or from the spool."""
+    return [spool.take(bytes(row["blob"]), row["file"]) for row in rows]

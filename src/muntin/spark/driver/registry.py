@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from muntin.engine.declaration_checks import SinkOptions, confined, folder_identity
+from muntin.engine.declaration_checks import SinkOptions, confined
 from muntin.engine.declarations import Declarations
 from muntin.errors import InputError, SettingError
-from muntin.model.allowed_paths import AllowedPaths
+from muntin.model.allowed_paths import AllowedPaths, folder_identity
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
 from muntin.model.settings import Settings, Strategy
