@@ -141,12 +141,12 @@ def bench_spark(progress: Progress, *, quick: bool = False) -> Report:
         Claim(
             "rows per second over those of Spark's own join, five files per trigger",
             ratios[0],
-            5.0,
+            12.0,
             "at least",
         )
     ]
     if len(ratios) > 1:
-        claims.append(Claim("the same, one file per trigger", ratios[1], 3.0, "at least"))
+        claims.append(Claim("the same, one file per trigger", ratios[1], 7.0, "at least"))
     return Report(
         "spark",
         "How does Muntin on Spark compare with Spark's own stream-stream join?",

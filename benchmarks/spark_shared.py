@@ -208,7 +208,7 @@ def bench_spark_shared(progress: Progress, *, quick: bool = False) -> Report:
             Claim(
                 f"rows per second of {queries} queries over those of Spark's own joins",
                 round(many_faster, 1),
-                20,
+                40,
                 "at least",
             ),
             Claim(
