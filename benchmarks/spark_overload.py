@@ -137,7 +137,7 @@ def report(
     shown = runs[_COMPARED][0]
     return Report(
         "spark-overload",
-        "What becomes of batches and results on Spark when up to five times as much comes as the "
+        "What becomes of batches and results on Spark when three times as much comes as the "
         "machine holds?",
         table,
         [
