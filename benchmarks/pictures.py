@@ -188,6 +188,15 @@ def _aggregate(rows: Sequence[Row]) -> list[Plot]:
     ]
 
 
+def _spark_driver(rows: Sequence[Row]) -> list[Plot]:
+    cpu: Points = [
+        (str(row["measured"]), row["at the end"] - row["after the first batches"])
+        for row in rows
+        if row["unit"] == "s"
+    ]
+    return [Plot("spark-driver", "CPU of all processes", "", "seconds", {"": cpu}, "bar")]
+
+
 _FROM_ROWS: Mapping[str, Callable[[Sequence[Row]], list[Plot]]] = {
     "join": _join,
     "window": _window,
@@ -201,4 +210,5 @@ _FROM_ROWS: Mapping[str, Callable[[Sequence[Row]], list[Plot]]] = {
     "spark-batches": _spark_batches,
     "state": _state,
     "spark-aggregate": _aggregate,
+    "spark-driver": _spark_driver,
 }
