@@ -107,9 +107,9 @@ def test_explain_shows_the_order_and_the_costs_that_were_measured() -> None:
     engine = muntin.Engine()
     for name in "AB":
         engine.stream(name, {"k": "bigint", "v": "bigint", "s": "varchar", "ts": "timestamp"})
-    dear = "md5(md5(md5(repeat(A.s || B.s, 20)))) > '4'"
+    expensive = "md5(md5(md5(repeat(A.s || B.s, 20)))) > '4'"
     q = engine.query(
-        f"SELECT A.v FROM A, B WHERE A.k = B.k AND {dear} AND A.v + B.v < 10 WINDOW 9 SECONDS",
+        f"SELECT A.v FROM A, B WHERE A.k = B.k AND {expensive} AND A.v + B.v < 10 WINDOW 9 SECONDS",
         name="q",
     )
     rows = [(number % 5, number % 100, "text", number) for number in range(600)]
