@@ -114,6 +114,7 @@ def test_a_failed_run_is_reported_by_every_handle(spark: SparkSession, tmp_path:
 ODD = """SELECT v, 'a"b' || chr(10) || chr(92) AS t, CASE WHEN v = 1 THEN '' END AS e,
     CASE v WHEN 1 THEN 'NaN'::DOUBLE WHEN 2 THEN '-Infinity'::DOUBLE END AS d
     FROM A WINDOW 2 SECONDS"""
+NESTED = "SELECT v::UTINYINT AS u, [v::UINTEGER] AS n FROM A WINDOW 1 SECOND"
 
 
 def test_results_so_far_are_read_back_with_their_types_from_every_kind_of_file(
@@ -122,6 +123,9 @@ def test_results_so_far_are_read_back_with_their_types_from_every_kind_of_file(
     folders = Folders(tmp_path, ("A",))
     engine = engine_over(spark, folders)
     memory = engine.query(ODD, name="memory")
+    nested = engine.query(
+        "SELECT v::UTINYINT AS u, [v::UINTEGER] AS n FROM A WINDOW 1 SECOND", "nested"
+    )
     files = [
         engine.query(ODD, name=name, sink={"format": kind, "path": path})
         for name, kind, path in (
@@ -138,6 +142,8 @@ def test_results_so_far_are_read_back_with_their_types_from_every_kind_of_file(
     for second in (1, 2):
         folders.write("A", rows([second], start=second))
     engine.process_available()
+    assert dict(nested.table().dtypes[2:]) == {"u": "smallint", "n": "array<bigint>"}
+    assert sorted(row[2:] for row in nested.table().collect()) == [(1, [1]), (2, [2])]
     expected = [[str(value) for value in row] for row in memory.table().orderBy("v").collect()]
     assert [row[2:] for row in expected] == [
         ["1", 'a"b\n\\', "", "nan"],

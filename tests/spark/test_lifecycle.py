@@ -76,9 +76,10 @@ def test_stop_kills_suspended_partition_processes_although_a_query_waits_and_not
     with suspended(stuck):
         folders.write("A", rows([4], start=3))
         wait_for_batch(tmp_path, engine.last_batch + 1)
+        time.sleep(1)  # its tasks have all cores
         waiting = threading.Thread(target=engine.query, args=(VALUES, "late"))
         waiting.start()
-        time.sleep(1)  # the batch is in the middle of its tasks
+        time.sleep(1)
         began = time.monotonic()
         engine.stop(timeout=60)
         assert time.monotonic() - began < 60, "it does not wait for ever"

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.types as pat
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -35,17 +36,21 @@ _WIDER = {
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
+    pa.null(): pa.int32(),
+    pa.duration("us"): pa.int64(),
 }
-"""Spark has no unsigned types; these are the types in which it reads them from parquet."""
+"""Spark reads values of types that it does not have from parquet in these."""
+_UNREADABLE = {pa.time64("us"), pa.timestamp("ns")}
+"""Spark refuses parquet files with columns of these types."""
 
 
 def read_local(spark: SparkSession, folder: Path, kind: str, schema: pa.Schema) -> DataFrame:
     """Return the results in a local folder with one file per batch, written by Arrow."""
     files = f"batch-*.{kind}"
     if not any(folder.glob(files)):
-        return spark.createDataFrame([], _spark_schema(schema))
+        return spark.createDataFrame([], spark_schema(schema))
     options = {"pathGlobFilter": files, **(_ARROW_CSV if kind == "csv" else {})}
-    columns = None if kind in _SELF_DESCRIBING else _spark_schema(schema)
+    columns = None if kind in _SELF_DESCRIBING else spark_schema(schema)
     return _load(spark, kind, options, f"file://{folder.absolute()}", columns)
 
 
@@ -78,15 +83,31 @@ def _load(
     return reader.load(_PATTERN.sub(r"\\\1", path))
 
 
-def _spark_schema(schema: pa.Schema) -> StructType:
-    """Return the columns of results in Spark's types; times have no zone, as in parquet files."""
-    signed = [field.with_type(_WIDER.get(field.type, field.type)) for field in schema]
-    for field in signed:
-        try:
-            from_arrow_schema(pa.schema([field]))
-        except PySparkTypeError as error:
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return the columns of results in the types in which Spark reads them from parquet files."""
+    readable = [field.with_type(_readable(field.type)) for field in schema]
+    for field in readable:
+        if not _has_spark_type(field):
             raise InputError(
                 f"Spark has no type for column {field.name} of type {field.type}",
                 hint="Cast the column in the query",
-            ) from error
-    return from_arrow_schema(pa.schema(signed))
+            )
+    return from_arrow_schema(pa.schema(readable))
+
+
+def _has_spark_type(field: pa.Field) -> bool:
+    try:
+        from_arrow_schema(pa.schema([field]))
+    except PySparkTypeError:
+        return False
+    return field.type not in _UNREADABLE
+
+
+def _readable(kind: pa.DataType) -> pa.DataType:
+    if pat.is_list(kind):
+        return pa.list_(_readable(kind.value_type))
+    if pat.is_map(kind):
+        return pa.map_(_readable(kind.key_type), _readable(kind.item_type))
+    if pat.is_struct(kind):
+        return pa.struct([field.with_type(_readable(field.type)) for field in kind])
+    return _WIDER.get(kind, kind)

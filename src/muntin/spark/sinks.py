@@ -32,7 +32,7 @@ from muntin.runtime.frames import CheckpointError, make_folder, sync
 from muntin.spark.batch_results import BatchResults
 from muntin.spark.console_sink import ConsoleSink
 from muntin.spark.exchange.merge_results import in_order
-from muntin.spark.result_files import read_local, read_spark
+from muntin.spark.result_files import read_local, read_spark, spark_schema
 from muntin.spark.result_target import ResultTarget
 from muntin.spark.sink import Sink as Sink  # noqa: PLC0414 (users import it from here)
 from muntin.spark.sink import SinkError as SinkError  # noqa: PLC0414
@@ -178,9 +178,11 @@ class MemorySink(Sink):
         self.read_back(self.spark, self.schema).createOrReplaceTempView(f"`{quoted}`")
 
     def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame:
-        """Return the rows in its files."""
-        del schema
-        return spark.read.parquet(self.storage.url)
+        """Return the rows in its files.
+
+        Spark would start a job to learn the columns, which waits while a batch has all cores.
+        """
+        return spark.read.schema(spark_schema(schema)).parquet(self.storage.url)
 
     def table(self) -> pa.Table:
         """Return all results so far, in the order of the batches."""
