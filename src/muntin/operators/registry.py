@@ -13,6 +13,7 @@ from muntin.operators.combine import CombineOperator, ProjectOperator
 from muntin.operators.group_by import GroupByOperator
 from muntin.operators.operator import Operator
 from muntin.operators.set_operation import CountingOperator, UnionAllOperator
+from muntin.operators.top_n import TopNOperator
 from muntin.operators.windowed import OnceOperator, has_ends
 from muntin.plan.node import Node
 from muntin.plan.nodes import (
@@ -25,6 +26,7 @@ from muntin.plan.nodes import (
     SetOperation,
     SetOperator,
 )
+from muntin.plan.top_n import TopN
 
 
 class Build(NamedTuple):
@@ -63,5 +65,6 @@ OPERATORS: Mapping[type[Node], MakeOperator] = {
     GroupBy: lambda node, build: GroupByOperator(node, build.evaluator),
     Distinct: _distinct,
     SetOperation: _set_operation,
+    TopN: lambda node, build: TopNOperator(node, build.evaluator),
 }
 """How the operator of every node class is made."""

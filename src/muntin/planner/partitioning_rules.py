@@ -33,6 +33,7 @@ from muntin.plan.nodes import (
     SetOperation,
     SetOperator,
 )
+from muntin.plan.top_n import TopN
 from muntin.planner.codes import code_kind
 from muntin.planner.column_lineage import below_select, column_of, on_right_side, over_one_input
 from muntin.planner.partitioning import over_first, owner_keys
@@ -231,6 +232,19 @@ def _set_operation_by(node: SetOperation, column: Expression, kind: CodeKind) ->
     return together([ways_by(node.left, column, kind), ways_by(node.right, right, kind)])
 
 
+def _top_n(node: TopN) -> list[Spread]:
+    """By one of the keys: then every group is in one partition."""
+    return _first(ways_by(node.input, column_of(node.input, place)) for place in node.keys)
+
+
+def _top_n_by(node: TopN, column: Expression, kind: CodeKind) -> list[Spread]:
+    names = node.input.schema.names
+    keys = {names[place] for place in node.keys}
+    if not column.references or any(one.column not in keys for one in column.references):
+        return []
+    return ways_by(node.input, column, kind)
+
+
 _LEAF = PartitioningRule(lambda _node: [], lambda _node, _column, _kind: [])
 """Rows that are not partitioned, or that partitions have sent already."""
 
@@ -249,6 +263,9 @@ PARTITIONING_RULES: Mapping[type[Node], PartitioningRule] = {
         _set_operation,
         _set_operation_by,
         lambda node: node.operator is not SetOperator.UNION_ALL,
+    ),
+    TopN: PartitioningRule(
+        _top_n, _top_n_by, lambda node: bool(node.keys) and set(node.keys) <= set(node.columns)
     ),
 }
 """The rule of every node class."""

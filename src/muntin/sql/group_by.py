@@ -66,14 +66,26 @@ class Grouping:
     writer: Writer
     scope: NameScope
     _items: list[_Item] = field(default_factory=list)
+    _more: list[_Item] = field(default_factory=list)
     _keys: list[Draft] = field(default_factory=list)
     _calls: list[_Bound] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the items of the select list."""
+        items = [_Item(*cut_alias(*item)) for item in items_of(self.shape, self.tree)]
+        return [item.alias or plain_text(item.body) for item in items]
+
+    def also(self, name: str, tokens: Tokens) -> None:
+        """Add an item behind the select list; before :meth:`columns`."""
+        self._more.append(_Item(tokens, name))
 
     def columns(self) -> list[Draft]:
         """Return the columns of the rows below: keys, then the arguments of aggregates."""
         self._items = list(self._read_items())
         self._keys = list(self._read_keys())
-        for tokens in (*(item.body for item in self._items), self.shape.having):
+        more = [item.body for item in self._more]
+        for tokens in (*(item.body for item in self._items), self.shape.having, *more):
             for call in find_calls(tokens) if tokens is not None else ():
                 key = None if call.key is None else self.writer.write(unwrap(call.key), self.scope)
                 self._calls.append(_Bound(call, self._argument(call), key))
@@ -224,6 +236,7 @@ class Grouping:
         having = None
         if self.shape.having is not None:
             having = Condition(written.write(unwrap(self.shape.having)))
+        outputs += [(item.alias, written.write(item.body), item) for item in self._more]
         types = find_types([draft for _, draft, _ in outputs], [having] if having else [], above)
         for name, draft, _ in outputs:
             if name.casefold() in RESERVED:

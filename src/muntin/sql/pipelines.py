@@ -7,6 +7,7 @@ from dataclasses import replace
 from muntin.model.catalog import Catalog
 from muntin.plan.nodes import Join, Scan
 from muntin.plan.query import Emit, Query
+from muntin.plan.top_n import TopN
 from muntin.sql.clauses import Clauses, cut_clauses
 from muntin.sql.cursor import plain_options
 from muntin.sql.lexer import Tokens
@@ -28,7 +29,11 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         )
     selects = Selects(name, clauses, catalog)
     try:
-        root = selects.bind_join(select) if alone else selects.bind(select)
+        root = (
+            selects.bind_join(select)
+            if alone
+            else selects.bind(select, sorts=clauses.emit is Emit.SNAPSHOT)
+        )
     except RecursionError as error:
         raise too_deep(select) from error
     query = Query(
@@ -40,7 +45,17 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         options=plain_options(clauses.options),
         place=tokens.place(tokens.start),
     )
-    return _fresh(query, clauses, tokens)
+    return _fresh(_sorted(query), clauses, tokens)
+
+
+def _sorted(query: Query) -> Query:
+    """Return a query whose snapshots are in order, if it says which."""
+    if query.emit is not Emit.SNAPSHOT or not isinstance(query.root, TopN):
+        return query
+    every = tuple(range(len(query.root.input.schema)))
+    hidden = len(every) - len(query.root.columns)
+    root = replace(query.root, columns=every)
+    return replace(query, root=root, sort=root.order, hidden=hidden)
 
 
 def _fresh(query: Query, clauses: Clauses, tokens: Tokens) -> Query:

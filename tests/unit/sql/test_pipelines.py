@@ -306,7 +306,7 @@ WRONG = [
         "column 8: the column 'k' is ambiguous. Write A.k or b.k",
     ),
     ("SELECT x.z FROM (SELECT k FROM A) x", "column 10: table x has no column 'z'."),
-    ("SELECT k FROM (SELECT k FROM A ORDER BY k) x", "column 32: ORDER BY is not supported."),
+    ("SELECT k FROM (SELECT k FROM A ORDER BY k) x", "column 41: ORDER BY without LIMIT"),
     ("SELECT COUNT(*) FROM T", "column 1: a select reads no stream."),
     ("SELECT (SELECT 1), COUNT(*) FROM A", "column 9: sub-selects can only stand in FROM."),
     ("SELECT k FROM A HAVING k > 1", "column"),
