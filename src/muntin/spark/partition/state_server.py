@@ -122,13 +122,8 @@ class StateServer:
             storage_at(order.storage).put(file, encode_batch(applied.snapshot))
         stored = StoredBatch(file, applied.note)
         spool = Spool(storage_at(order.spool))
-        sent = [
-            one
-            for output in applied.outputs
-            for one in order.results.send(output, spool, batch.batch, partition.number)
-        ]
         return Answer(
-            sent,
+            order.results.send(applied.outputs, spool, batch.batch, partition.number),
             PartitionChange(partition.number, stored, tuple(applied.gone)),
             replace(applied.stats, unsent=unsent),
         )
