@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from muntin.aggregates.function import Arguments
 from muntin.aggregates.types import is_ordered
 from muntin.model.window import Unbounded
 from muntin.plan.expression import Expression, OutputColumn
@@ -250,8 +251,13 @@ class Grouping:
 
     @staticmethod
     def _key_place(call: Call, place: int, columns: Sequence[OutputColumn]) -> int:
-        """Return the place of a key, if it is of a type that has an order."""
+        """Return the place of a key or second argument, if it is of a type that can be one."""
         kind = columns[place].expression.type
+        if call.function.arguments is Arguments.PAIR:
+            if call.key is not None and not call.function.accepts(kind):
+                fact = f"{plain_text(call.tokens)} is over the type {kind}, which is not supported"
+                raise call.key.error(call.key.start, fact, "Cast it to a number")
+            return place
         if call.key is not None and not is_ordered(kind):
             fact = f"{plain_text(call.tokens)} goes by the type {kind}, which is not supported"
             raise call.key.error(call.key.start, fact, "Go by a number, a text or a time")

@@ -50,14 +50,25 @@ _BY_TIME = (
     "LAST({x})",
     "LAST({x} + {y}) FILTER (WHERE {y} > 1)",
     "LAST({x}) - FIRST({x})",
+    "ANY_VALUE({x})",
 )
+_DEFINED_HERE = ("APPROX_COUNT_DISTINCT({x})",)
+"""Aggregates whose values in DuckDB are estimates, or depend on the order of its scan."""
 _BY_KEY = (
     "ARG_MAX({x}, {y})",
     "ARG_MIN({y}, {x})",
     "ARG_MAX({x}, {y} % 2) FILTER (WHERE {y} <> 2)",
     "ARG_MIN({x}, CAST({y} AS VARCHAR))",
 )
-_SPREAD = ("STDDEV_SAMP({x})", "STDDEV_POP({x})", "VAR_SAMP({x})", "VAR_POP({x})")
+_SPREAD = (
+    "STDDEV_SAMP({x})",
+    "STDDEV_POP({x})",
+    "VAR_SAMP({x})",
+    "VAR_POP({x})",
+    "COVAR_POP({x}, {y})",
+    "COVAR_SAMP({x}, {y}) FILTER (WHERE {y} <> 2)",
+    "CORR({x}, {y})",
+)
 _SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS")
 
 
@@ -190,6 +201,8 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
             f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{', '.join(items)} {source}{first}"
         )
     functions = (*_WHOLE, *_MORE, *_ONCE, *_WITHIN, *(_SPREAD if drawn.shape.spreads else ()))
+    if drawn.shape.by_time:
+        functions = (*functions, *_DEFINED_HERE)
     if drawn.shape.by_time and not any(entry.select for entry in entries):
         functions = (*functions, *_BY_TIME, *_BY_KEY)
     calls = [
