@@ -14,7 +14,7 @@ from muntin.errors import SqlError
 from muntin.sql.functions import WITHOUT_PARENTHESES, Ban, refused_functions, why_refused
 from muntin.sql.lexer import Tokens, closing, is_symbol, is_text, split_commas, top_level, word
 
-_JOINS = "Only inner and cross joins are supported"
+_JOINS = "Write INNER, LEFT, RIGHT, FULL, SEMI or ANTI JOIN with ON, or CROSS JOIN"
 _SELECTS = "Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
 _NO_SELECTS = "sub-selects can only stand in FROM"
 _SET_WORDS = {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
@@ -26,7 +26,7 @@ _CLAUSES = {
     "UNPIVOT": "Select the columns themselves",
     "TABLESAMPLE": "Use a condition in WHERE to take fewer rows",
 }
-_JOIN_KINDS = {"LEFT", "RIGHT", "FULL", "OUTER", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL"}
+_JOIN_KINDS = {"NATURAL", "ASOF", "POSITIONAL"}
 _NESTED = {
     "SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE",
     "SHOW",
@@ -150,7 +150,7 @@ def _clause_findings(
         yield tokens.error(token, "USING SAMPLE is not supported", _CLAUSES["TABLESAMPLE"])
     elif name == "FETCH" and follower in {"FIRST", "NEXT"}:
         yield tokens.error(token, "FETCH is not supported", "Write LIMIT n")
-    elif name in _JOIN_KINDS and (follower == "JOIN" or follower in _JOIN_KINDS):
+    elif name in _JOIN_KINDS and follower in {"JOIN", "LEFT", "RIGHT", "FULL", "INNER", "OUTER"}:
         yield tokens.error(token, f"{name} JOIN is not supported", _JOINS)
 
 

@@ -13,11 +13,18 @@ import pyarrow as pa
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import TimeWindow, Unbounded
-from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.expression import (
+    POSITION,
+    ColumnRef,
+    Expression,
+    OutputColumn,
+    quote,
+)
 from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, Join, Scan
 from muntin.sql.aggregates import Call, is_aggregate, refuse_aggregates
 from muntin.sql.binder import OnAndWhere, bind_using, conditions_of, name_outputs, outputs_of
+from muntin.sql.bound_from import BoundFrom
 from muntin.sql.clauses import Clauses
 from muntin.sql.conjuncts import unwrap
 from muntin.sql.from_joins import Entries, combine_entries
@@ -31,6 +38,8 @@ from muntin.sql.order_by import (
     cut_ordering,
     read_ordering,
 )
+from muntin.sql.outer_checks import check_outer
+from muntin.sql.outer_joins import OuterJoins, kind_of
 from muntin.sql.refusals import refuse
 from muntin.sql.scope import NameScope
 from muntin.sql.set_operators import combine_selects, split_selects
@@ -54,11 +63,18 @@ def is_plain(tokens: Tokens) -> bool:
             return False
         if is_aggregate(tokens, index):
             return False
+    if has_outer_joins(tokens):
+        return False
     names = {word(tokens[index]) for index in top_level(tokens)}
     return not (
         names & {"GROUP BY", "HAVING", *ORDER_WORDS}
         or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT")
     )
+
+
+def has_outer_joins(tokens: Tokens) -> bool:
+    """Return whether a select has joins that keep rows without a match, or only those with one."""
+    return any(kind_of(entry.join) for entry in read_shape(tokens).entries)
 
 
 def too_deep(tokens: Tokens) -> SqlError:
@@ -170,7 +186,12 @@ class Selects:
             raise first.error(first[0], "the query reads no stream", _NO_STREAM)
         merged, using = bind_using(shape, sources)
         aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
-        scope = NameScope(sources, len(sources), merged=merged, outputs=aliases)
+        hidden = frozenset(
+            place
+            for place, entry in enumerate(shape.entries)
+            if kind_of(entry.join) in {"SEMI", "ANTI"}
+        )
+        scope = NameScope(sources, len(sources), 0, merged, aliases, hidden)
         writer = Writer(find_columns(tree))
         for place, condition in [
             ("in WHERE", shape.where),
@@ -179,7 +200,8 @@ class Selects:
             refuse_aggregates(condition, place, _HAVING)
         conditions = conditions_of(shape, using, writer, scope)
         conditions = conditions.having(self._since(shape, sources))
-        inputs = [node for _, node in entries]
+        check_outer(shape, conditions)
+        bound = BoundFrom(sources, [node for _, node in entries], shape.entries, conditions)
         if (
             shape.group is None
             and shape.having is None
@@ -194,10 +216,8 @@ class Selects:
                     outputs.append((f"{ORDER_COLUMN}{at}", draft))
             types = find_types([draft for _, draft in outputs], conditions.all, scope)
             select = name_outputs([(output, typed(draft, types)) for output, draft in outputs])
-            ties = self._order(inputs, sources) if inside is not None else []
-            rows = self._rows(
-                inputs, sources, conditions.predicates(types), (*select, *ties), tokens
-            )
+            ties = self._order(bound.ordered, sources) if inside is not None else []
+            rows = self._rows(bound, conditions.predicates(types), (*select, *ties), tokens)
         else:
             grouping = Grouping(shape, tree, writer, scope)
             visible, ties = len(shape.items), []
@@ -214,10 +234,10 @@ class Selects:
             order = (
                 []
                 if grouping.by_time is None
-                else self._order_for(grouping.by_time, inputs, sources)
+                else self._order_for(grouping.by_time, bound.ordered, sources)
             )
             rows = grouping.node(
-                lambda select: self._rows(inputs, sources, predicates, select, tokens),
+                lambda select: self._rows(bound, predicates, select, tokens),
                 columns,
                 order,
             )
@@ -237,19 +257,19 @@ class Selects:
                 yield Condition(Draft(text, (time,), entry.tokens))
 
     def _order_for(
-        self, call: Call, inputs: Sequence[Node | None], sources: tuple[Scan, ...]
+        self, call: Call, inputs: Sequence[object], sources: tuple[Scan, ...]
     ) -> list[OutputColumn]:
         """Return the columns that order rows for FIRST and LAST."""
         if any(inputs):
             hint = "Take it inside the sub-select, over streams and tables"
             raise call.tokens.error(
-                call.tokens.start, f"{call.tokens[0].text} over a sub-select is not supported", hint
+                call.tokens.start,
+                f"{call.tokens[0].text} over a sub-select or an outer join is not supported",
+                hint,
             )
         return self._order(inputs, sources)
 
-    def _order(
-        self, inputs: Sequence[Node | None], sources: tuple[Scan, ...]
-    ) -> list[OutputColumn]:
+    def _order(self, inputs: Sequence[object], sources: tuple[Scan, ...]) -> list[OutputColumn]:
         """Return the columns that order rows: none over sub-selects.
 
         The time of the newest member, then the places of all in their streams.
@@ -321,8 +341,7 @@ class Selects:
 
     def _rows(
         self,
-        inputs: Sequence[Node | None],
-        sources: tuple[Scan, ...],
+        bound: BoundFrom,
         predicates: OnAndWhere,
         select: tuple[OutputColumn, ...],
         tokens: Tokens,
@@ -331,15 +350,29 @@ class Selects:
 
         A join of streams and tables, or one over sub-selects too.
         """
-        if not any(inputs):
-            if all(source.stored for source in sources):
-                raise tokens.error(
-                    tokens.start,
-                    "a select reads no stream",
-                    _NO_STREAM,
-                )
-            return self._window_join(sources, predicates, select)
-        return combine_entries(Entries(sources, inputs), predicates, select, self._window_join)
+        sources = bound.sources
+        if not any(bound.nodes) and all(source.stored for source in sources):
+            raise tokens.error(tokens.start, "a select reads no stream", _NO_STREAM)
+        entries = Entries(sources, bound.nodes)
+        joins = bound.joins(predicates[0])
+        if joins.is_outer:
+            return OuterJoins(entries, joins, self._window_join, self._fresh).bind(
+                predicates[1], select
+            )
+        if any(bound.nodes):
+            return combine_entries(entries, predicates, select, self._window_join)
+        return self._window_join(sources, predicates, select)
+
+    def _fresh(self, root: Node) -> Node:
+        """Return a tree whose window joins have names that no other one has."""
+
+        def rule(node: Node) -> Node:
+            if not (isinstance(node, Join) and node.is_leaf):
+                return node
+            self.joins += 1
+            return replace(node, name=f"{self.name}/{self.joins}")
+
+        return root.transform(rule)
 
     def _window_join(
         self, sources: tuple[Scan, ...], predicates: OnAndWhere, select: tuple[OutputColumn, ...]

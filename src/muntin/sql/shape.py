@@ -15,7 +15,7 @@ from sqlglot import TokenType
 from muntin.sql.lexer import Tokens, closing, is_name, is_symbol, split_commas, top_level, word
 from muntin.sql.windows import BRACKET_HINT
 
-_JOIN_WORDS = {"INNER", "CROSS"}
+_JOIN_WORDS = {"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"}
 _CLAUSES = ("WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET")
 _ORDER = f"Write SELECT ... FROM ... {' ... '.join(_CLAUSES)} ..., each once"
 

@@ -23,6 +23,7 @@ from muntin.plan.nodes import (
     SetOperation,
     SetOperator,
 )
+from muntin.plan.semi_join import SemiJoin
 from muntin.plan.top_n import RowNumbering, SortKey, TopN
 
 Clause: TypeAlias = Callable[[Any, list[str]], str]
@@ -135,6 +136,22 @@ def _sort_key(key: SortKey, names: list[str]) -> str:
     return f"{quote(names[key.column])} {direction} NULLS {nulls}"
 
 
+def _semi_join(node: SemiJoin, inputs: list[str]) -> str:
+    left, right = (
+        _flat(place, text, child.schema.names)
+        for place, (text, child) in enumerate(zip(inputs, node.inputs, strict=True))
+    )
+    equal = "IS NOT DISTINCT FROM" if node.nulls_match else "="
+    on = [f"({key.left.sql}) {equal} ({key.right.sql})" for key in node.keys]
+    on += [f"({condition.sql})" for condition in node.conditions]
+    names = (f"{quote(ColumnRef(0, name).flat)} AS {quote(name)}" for name in node.schema.names)
+    word = "NOT EXISTS" if node.anti else "EXISTS"
+    return (
+        f"SELECT {', '.join(names)} FROM {left} "
+        f"WHERE {word} (SELECT 1 FROM {right} WHERE {' AND '.join(on)})"
+    )
+
+
 ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
     Scan: _scan,
     Exchange: _exchange,
@@ -144,5 +161,6 @@ ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
     Distinct: _distinct,
     SetOperation: _set_operation,
     TopN: _top_n,
+    SemiJoin: _semi_join,
 }
 """The clause of every node class."""
