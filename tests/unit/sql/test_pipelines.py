@@ -245,7 +245,7 @@ WRONG = [
     ),
     (
         "SELECT FIRST(x.k) FROM (SELECT k FROM A) x",
-        "column 8: FIRST over a sub-select or an outer join is not supported. Take it inside the sub-select",
+        "column 8: FIRST over a sub-select or an outer join is not supported. Take it inside",
     ),
     (
         "SELECT percentile_cont(0.5) FROM A",
