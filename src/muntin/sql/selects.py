@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -31,7 +32,11 @@ from muntin.sql.order_by import (
     cut_ordering,
     read_ordering,
 )
-from muntin.sql.refusals import refuse
+from muntin.sql.refusals import is_numbering, refuse
+from muntin.sql.row_numbers import (
+    bind_numbered,
+    read_numbers,
+)
 from muntin.sql.scope import NameScope
 from muntin.sql.set_operators import combine_selects, split_selects
 from muntin.sql.shape import FromEntry, SelectParts, read_shape, read_tail
@@ -52,11 +57,11 @@ def is_plain(tokens: Tokens) -> bool:
     for index, token in enumerate(tokens):
         if index and word(token) == "SELECT":
             return False
-        if is_aggregate(tokens, index):
+        if is_aggregate(tokens, index) or is_numbering(tokens, index):
             return False
     names = {word(tokens[index]) for index in top_level(tokens)}
     return not (
-        names & {"GROUP BY", "HAVING", *ORDER_WORDS}
+        names & {"GROUP BY", "HAVING", "QUALIFY", *ORDER_WORDS}
         or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT")
     )
 
@@ -180,6 +185,17 @@ class Selects:
         conditions = conditions_of(shape, using, writer, scope)
         conditions = conditions.having(self._since(shape, sources))
         inputs = [node for _, node in entries]
+        if (numbered := read_numbers(shape)) is not None:
+            below = partial(self._rows, inputs, sources, tokens=tokens)
+            writer = Writer({**writer.uses, **numbered.uses})
+            outputs = list(outputs_of(numbered.shape, tree, writer, numbered.scope(scope)))
+            return bind_numbered(
+                numbered,
+                outputs,
+                (writer, scope),
+                conditions,
+                (self._order(inputs, sources), below),
+            )
         if (
             shape.group is None
             and shape.having is None
