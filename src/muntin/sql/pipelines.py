@@ -14,13 +14,15 @@ from muntin.sql.lexer import Tokens
 from muntin.sql.refusals import refuse
 from muntin.sql.selects import Selects, is_plain, too_deep
 from muntin.sql.sources import bind_freshness
+from muntin.sql.window_calls import calls_hop
 
 
 def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     """Return the query that tokens stand for."""
     refuse(tokens)
     select, clauses = cut_clauses(tokens)
-    alone = is_plain(select) and clauses.emit is not Emit.SNAPSHOT
+    plain = is_plain(select)
+    alone = plain and clauses.emit is not Emit.SNAPSHOT and not calls_hop(select)
     if clauses.emit is Emit.SNAPSHOT and clauses.every is None:
         raise tokens.error(
             tokens.start,
@@ -40,7 +42,7 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         name=name,
         text=tokens.original,
         root=root,
-        emit=clauses.emit or (Emit.INSERTS if alone else Emit.CHANGES),
+        emit=clauses.emit or (Emit.INSERTS if plain else Emit.CHANGES),
         every=clauses.every,
         options=plain_options(clauses.options),
         place=tokens.place(tokens.start),

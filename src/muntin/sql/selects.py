@@ -12,10 +12,23 @@ import pyarrow as pa
 
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream
-from muntin.model.window import TimeWindow, Unbounded
-from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, quote
+from muntin.model.window import (
+    PartitionedWindow,
+    RowsWindow,
+    TimeWindow,
+    Unbounded,
+    has_own_ends,
+)
+from muntin.plan.expression import (
+    POSITION,
+    ColumnRef,
+    Expression,
+    OutputColumn,
+    quote,
+    select_all,
+)
 from muntin.plan.node import Node
-from muntin.plan.nodes import Distinct, Join, Scan
+from muntin.plan.nodes import Distinct, Join, Scan, SetOperation, SetOperator
 from muntin.sql.aggregates import Call, is_aggregate, refuse_aggregates
 from muntin.sql.binder import OnAndWhere, bind_using, conditions_of, name_outputs, outputs_of
 from muntin.sql.clauses import Clauses
@@ -31,6 +44,7 @@ from muntin.sql.order_by import (
     cut_ordering,
     read_ordering,
 )
+from muntin.sql.own_ends import with_own_ends
 from muntin.sql.refusals import refuse
 from muntin.sql.scope import NameScope
 from muntin.sql.set_operators import combine_selects, split_selects
@@ -38,6 +52,7 @@ from muntin.sql.shape import FromEntry, SelectParts, read_shape, read_tail
 from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition
 from muntin.sql.syntax import find_columns, parse_select
 from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.window_calls import bind_call
 from muntin.sql.writer import Draft, Writer
 
 _HAVING = "Conditions on groups stand in HAVING"
@@ -168,6 +183,7 @@ class Selects:
         if alone and all(source.stored for source in sources):
             first = shape.entries[0].tokens
             raise first.error(first[0], "the query reads no stream", _NO_STREAM)
+        self._refuse_mixed(shape, sources)
         merged, using = bind_using(shape, sources)
         aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
         scope = NameScope(sources, len(sources), merged=merged, outputs=aliases)
@@ -298,6 +314,8 @@ class Selects:
 
     def _bind_entry(self, entry: FromEntry) -> tuple[Scan, Node | None]:
         """Return an entry of FROM as expressions see it, and what it is if it is a sub-select."""
+        if entry.call is not None:
+            return self._bind_call(entry, entry.call)
         if entry.select is None:
             return bind_entry(entry, self.clauses, self.catalog), None
         if entry.window is not None:
@@ -306,6 +324,35 @@ class Selects:
         node = self.bind(entry.select)
         alias = entry.tokens[0].text
         return Scan(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
+
+    def _bind_call(self, entry: FromEntry, call: Tokens) -> tuple[Scan, Node | None]:
+        """Return the scan of a window function; of several, one and the union of them all."""
+        if entry.window is not None:
+            fact = f"{call[0].text} cannot have another window"
+            raise entry.window.error(entry.window[0], fact, "Remove the brackets")
+        scans = bind_call(call, entry.tokens[0].text, self.catalog)
+        if len(scans) == 1:
+            return scans[0], None
+        select = select_all(scans[0].schema)
+        nodes: list[Node] = [self._window_join((scan,), ((), ()), select) for scan in scans]
+        while len(nodes) > 1:  # few levels
+            pairs = zip(nodes[::2], nodes[1::2], strict=False)
+            odd = nodes[-1:] if len(nodes) % 2 else []
+            nodes = [SetOperation(SetOperator.UNION_ALL, *pair) for pair in pairs] + odd
+        return replace(scans[0], relation=entry.tokens[0].text, stored=True), nodes[0]
+
+    @staticmethod
+    def _refuse_mixed(shape: SelectParts, sources: Sequence[Scan]) -> None:
+        """Raise if a window in rows is beside rows with their own ends."""
+        own = next((source for source in sources if has_own_ends(source.window)), None)
+        for entry, source in zip(shape.entries, sources, strict=True):
+            if own and isinstance(source.window, (RowsWindow, PartitionedWindow)):
+                raise entry.tokens.error(
+                    entry.tokens[0],
+                    f"{source.alias} has a window in rows, and the rows of {own.alias} end on "
+                    "their own",
+                    f"Write (SELECT * FROM {source.relation} {source.window}) AS {source.alias}",
+                )
 
     @staticmethod
     def _refuse_selects(shape: SelectParts) -> None:
@@ -345,4 +392,5 @@ class Selects:
         self, sources: tuple[Scan, ...], predicates: OnAndWhere, select: tuple[OutputColumn, ...]
     ) -> Join:
         self.joins += 1
-        return Join(sources, *predicates, select, name=f"{self.name}/{self.joins}")
+        join = Join(sources, *predicates, select, name=f"{self.name}/{self.joins}")
+        return with_own_ends(join, self.catalog)
