@@ -231,7 +231,9 @@ def _source_sql(place: int, source: Scan) -> str:
             return f"SELECT *, ts{place} - {begun} + {micros} AS end{place} FROM input{place}"
         case TimeWindow(micros, until=str(column)):
             own = f"epoch_us({quote(f'{place}.{column}')})"
-            return f"SELECT *, coalesce({own}, ts{place} + {micros}) AS end{place} FROM input{place}"
+            return (
+                f"SELECT *, coalesce({own}, ts{place} + {micros}) AS end{place} FROM input{place}"
+            )
         case TimeWindow(micros):
             return f"SELECT *, ts{place} + {micros} AS end{place} FROM input{place}"
         case RowsWindow(rows):

@@ -73,7 +73,5 @@ def _expiry(query: Query, window: object) -> int:
     0 if it never has one.
     """
     plain = query.is_join and query.emit is Emit.INSERTS
-    leaves = isinstance(window, TimeWindow) and (
-        not window.is_landmark or window.until is not None
-    )
+    leaves = isinstance(window, TimeWindow) and (not window.is_landmark or window.until is not None)
     return window.micros if isinstance(window, TimeWindow) and leaves and not plain else 0
