@@ -28,10 +28,14 @@ QUERIES = (
     "SELECT x.u, y.u AS v FROM A x [UNTIL u], A y [UNTIL u] WHERE x.k = y.k EMIT CHANGES",
     "SELECT COUNT(*) AS n FROM A x [UNTIL u], TUMBLE(B, 4 SECONDS) AS y WHERE x.k <= y.k",
     "SELECT x.k, y.window_end FROM A x [UNTIL u], TUMBLE(B, 4 SECONDS) AS y WHERE x.k = y.k",
-    "SELECT x.ts, y.window_end FROM TUMBLE(A, 3 SECONDS) AS x, TUMBLE(B, 4 SECONDS) AS y "
-    "WHERE x.k = y.k EMIT CHANGES",
-    "SELECT x.k, x.window_end FROM HOP(A, 2 SECONDS, 4 SECONDS) AS x, TUMBLE(B, 2 SECONDS) AS y "
-    "WHERE x.window_end = y.window_end",
+    (
+        "SELECT x.ts, y.window_end FROM TUMBLE(A, 3 SECONDS) AS x, TUMBLE(B, 4 SECONDS) AS y "
+        "WHERE x.k = y.k EMIT CHANGES"
+    ),
+    (
+        "SELECT x.k, x.window_end FROM HOP(A, 2 SECONDS, 4 SECONDS) AS x, TUMBLE(B, 2 SECONDS) AS y "
+        "WHERE x.window_end = y.window_end"
+    ),
     "SELECT k FROM A [UNTIL u] EXCEPT SELECT k FROM HOP(B, 2 SECONDS, 6 SECONDS)",
 )
 
