@@ -33,7 +33,7 @@ QUERIES = (
         "WHERE x.k = y.k EMIT CHANGES"
     ),
     (
-        "SELECT x.k, x.window_end FROM HOP(A, 2 SECONDS, 4 SECONDS) AS x, TUMBLE(B, 2 SECONDS) AS y "
+        "SELECT x.k, x.window_end FROM HOP(A, 2 SECONDS, 4 SECONDS) x, TUMBLE(B, 2 SECONDS) y "
         "WHERE x.window_end = y.window_end"
     ),
     "SELECT k FROM A [UNTIL u] EXCEPT SELECT k FROM HOP(B, 2 SECONDS, 6 SECONDS)",
