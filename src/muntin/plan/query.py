@@ -47,6 +47,8 @@ class Query:
     leaf_freshness: tuple[tuple[str, Freshness], ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     place: Place = _START
+    views: tuple[str, ...] = ()
+    """The views and queries that it reads by name; ``text`` has their selects in front."""
 
     @cached_property
     def output_schema(self) -> pa.Schema:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from muntin.model.catalog import Catalog
+from muntin.model.catalog import Catalog, View
+from muntin.model.window import TimeWindow
 from muntin.plan.nodes import Join, Scan
 from muntin.plan.query import Emit, Query
 from muntin.sql.clauses import Clauses, cut_clauses
 from muntin.sql.cursor import plain_options
 from muntin.sql.lexer import Tokens
+from muntin.sql.named_selects import own_clauses, with_views
 from muntin.sql.refusals import refuse
 from muntin.sql.selects import Selects, is_plain, too_deep
+from muntin.sql.shape import read_shape
 from muntin.sql.sources import bind_freshness
+from muntin.sql.windows import Extent
 
 
 def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     """Return the query that tokens stand for."""
     refuse(tokens)
     select, clauses = cut_clauses(tokens)
-    alone = is_plain(select) and clauses.emit is not Emit.SNAPSHOT
+    alone = (
+        is_plain(select) and clauses.emit is not Emit.SNAPSHOT and not _reads_views(select, catalog)
+    )
     if clauses.emit is Emit.SNAPSHOT and clauses.every is None:
         raise tokens.error(
             tokens.start,
@@ -33,14 +39,36 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         raise too_deep(select) from error
     query = Query(
         name=name,
-        text=tokens.original,
+        text=with_views(tokens.original, selects.reads.values()),
         root=root,
         emit=clauses.emit or (Emit.INSERTS if alone else Emit.CHANGES),
         every=clauses.every,
         options=plain_options(clauses.options),
         place=tokens.place(tokens.start),
+        views=tuple(selects.reads),
     )
     return _fresh(query, clauses, tokens)
+
+
+def _reads_views(select: Tokens, catalog: Catalog) -> bool:
+    """Return whether a plain select has an entry of FROM that is a view or a query."""
+    entries = read_shape(select).entries
+    return any(len(each.tokens) and catalog.find_view(each.tokens[0].text) for each in entries)
+
+
+def bind_view(tokens: Tokens, name: str, catalog: Catalog) -> View:
+    """Return the view that tokens define, after binding it under a window if it has none."""
+    refuse(tokens)
+    any_window = Clauses(window=Extent(TimeWindow(1), tokens[0])) if len(tokens) else Clauses()
+    select, clauses = own_clauses(tokens, any_window)
+    selects = Selects(name, clauses, catalog)
+    try:
+        root = selects.bind(select)
+    except RecursionError as error:
+        raise too_deep(select) from error
+    relations = (node.relation for node in root.walk() if isinstance(node, Scan))
+    text = with_views(tokens.original, selects.reads.values())
+    return View(name, text, tuple(dict.fromkeys(relations)), tuple(selects.reads))
 
 
 def _fresh(query: Query, clauses: Clauses, tokens: Tokens) -> Query:

@@ -5,13 +5,13 @@ Sub-selects in FROM, DISTINCT, and what is grouped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from muntin.errors import SqlError
-from muntin.model.catalog import Catalog, Stream
+from muntin.model.catalog import Catalog, Stream, View
 from muntin.model.window import TimeWindow, Unbounded
 from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, quote
 from muntin.plan.node import Node
@@ -21,18 +21,24 @@ from muntin.sql.binder import OnAndWhere, bind_using, conditions_of, name_output
 from muntin.sql.clauses import Clauses
 from muntin.sql.from_joins import Entries, combine_entries
 from muntin.sql.group_by import Grouping
-from muntin.sql.lexer import Tokens, closing, is_symbol, top_level, word
+from muntin.sql.lexer import Tokens, closing, is_symbol, tokenize, top_level, word
+from muntin.sql.named_selects import NamedSelect, begins_names, cut_names, own_clauses
 from muntin.sql.refusals import refuse
 from muntin.sql.scope import NameScope
 from muntin.sql.set_operators import combine_selects, split_selects
 from muntin.sql.shape import FromEntry, SelectParts, read_shape
-from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition
+from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition, read_names
 from muntin.sql.syntax import find_columns, parse_select
 from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.views import refuse_barrier
 from muntin.sql.writer import Draft, Writer
 
 _HAVING = "Conditions on groups stand in HAVING"
 _NO_STREAM = "Stored tables do not change; join them with a stream"
+MOST_JOINS = 200
+"""How many window joins a query may have after its named selects are put in."""
+SELF: Node = Scan("", "", stored=True, window=Unbounded(), schema=pa.schema([]))
+"""Stands for a select of WITH while it is bound, if nothing else has its name."""
 MOST_LEVELS = 100
 """How many levels of nodes a query may have; planning and running recurse over them."""
 _INSIDE = ("WINDOW", "EVERY", "EMIT", "FRESHNESS")
@@ -68,15 +74,71 @@ def _levels(root: Node) -> int:
 
 @dataclass
 class Selects:
-    """Binds the selects of one standing query; ``joins`` counts the window joins found so far."""
+    """Binds the selects of one standing query; ``joins`` counts the window joins found so far.
+
+    ``names`` has the selects of WITH that can be seen, ``reads`` the views that were read.
+    """
 
     name: str
     clauses: Clauses
     catalog: Catalog
     joins: int = 0
+    names: Mapping[str, Node] = field(default_factory=dict)
+    reads: dict[str, View] = field(default_factory=dict)
 
     def bind(self, tokens: Tokens) -> Node:
-        """Return the node of selects with set operators between them."""
+        """Return the node of selects with set operators between them, WITH before them."""
+        outer = self.names
+        try:
+            while begins_names(tokens):
+                entries, tokens = cut_names(tokens)
+                for entry in entries:
+                    node = self._bind_named(entry)
+                    self.names = {**self.names, entry.name.text.casefold(): node}
+            return self._bind_operands(tokens)
+        finally:
+            self.names = outer
+
+    def _bind_named(self, entry: NamedSelect) -> Node:
+        """Return what an entry of WITH stands for; every use gets a copy of it."""
+        select, clauses = own_clauses(entry.body, self.clauses)
+        inside = Selects(self.name, clauses, self.catalog, names=self.names, reads=self.reads)
+        name = entry.name.text.casefold()
+        if name not in self.names and self._is_unknown(name):
+            inside.names = {**self.names, name: SELF}
+        return inside.bind(select)
+
+    def _is_unknown(self, name: str) -> bool:
+        return self.catalog.find(name) is None and self.catalog.find_view(name) is None
+
+    def _bind_view(self, view: View, entry: FromEntry) -> Node:
+        """Return what a view stands for, with the windows of this query if it has none."""
+        refuse_barrier(view, entry, self.clauses)
+        body = tokenize(view.text, view.name)
+        try:
+            select, clauses = own_clauses(body, self.clauses)
+            node = Selects(self.name, clauses, self.catalog).bind(select)
+        except SqlError as error:
+            fact = f"{view.kind} {view.name} cannot be read here: {error.fact}"
+            raise entry.tokens.error(entry.tokens[0], fact, error.hint) from error
+        self.reads.setdefault(view.name, view)
+        return node
+
+    def _copied(self, node: Node, entry: FromEntry) -> Node:
+        """Return a named select for one use; equal copies are computed once when they run."""
+
+        def renamed(each: Node) -> Node:
+            if not (isinstance(each, Join) and each.is_leaf):
+                return each
+            self.joins += 1
+            if self.joins > MOST_JOINS:
+                fact = f"the query has more than {MOST_JOINS} window joins"
+                raise entry.tokens.error(entry.tokens[0], fact, "Use its named selects less often")
+            return replace(each, name=f"{self.name}/{self.joins}")
+
+        return node.transform(renamed)
+
+    def _bind_operands(self, tokens: Tokens) -> Node:
         operands, operators = split_selects(tokens)
         node = combine_selects(
             [self._bind_operand(operand) for operand in operands], operators, operands
@@ -89,7 +151,7 @@ class Selects:
         while len(tokens) and is_symbol(tokens[0], "(") and closing(tokens, 0) == len(tokens) - 1:
             tokens = tokens.part(1, len(tokens) - 1)
             operands, _ = split_selects(tokens)
-            if len(operands) > 1:
+            if len(operands) > 1 or begins_names(tokens):
                 return self.bind(tokens)
         refuse(tokens)
         for index in top_level(tokens)[1:]:
@@ -232,13 +294,40 @@ class Selects:
     def _bind_entry(self, entry: FromEntry) -> tuple[Scan, Node | None]:
         """Return an entry of FROM as expressions see it, and what it is if it is a sub-select."""
         if entry.select is None:
-            return bind_entry(entry, self.clauses, self.catalog), None
+            named = self._find_named(entry)
+            if named is None:
+                return bind_entry(entry, self.clauses, self.catalog), None
+            shown, node = named
+            return Scan(shown, shown, stored=True, window=Unbounded(), schema=node.schema), node
         if entry.window is not None:
             fact = f"the sub-select {entry.tokens[0].text} cannot have a window"
             raise entry.window.error(entry.window[0], fact, "Give windows to the streams inside it")
         node = self.bind(entry.select)
         alias = entry.tokens[0].text
         return Scan(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
+
+    def _find_named(self, entry: FromEntry) -> tuple[str, Node] | None:
+        """Return the alias and the node of an entry that reads a select by name, else None."""
+        name = entry.tokens[0].text if len(entry.tokens) else ""
+        node, view = self.names.get(name.casefold()), self.catalog.find_view(name)
+        itself = node is SELF or (
+            view is None and self._is_unknown(name) and name.casefold() == self.name.casefold()
+        )
+        if itself:
+            hint = "Select from streams, tables and what is defined before it"
+            raise entry.tokens.error(entry.tokens[0], f"{name} reads itself", hint)
+        if node is None and view is None:
+            return None
+        first, alias = read_names(entry.tokens)
+        if entry.window is not None:
+            fact = f"{first.text} cannot have a window here: its rows are an answer, not a stream"
+            hint = "Remove the brackets; give windows to the streams inside it"
+            raise entry.window.error(entry.window[0], fact, hint)
+        if node is None:
+            assert view is not None, "one of them is there"
+            node = self._bind_view(view, entry)
+        shown = first.text if alias is None else alias.text
+        return shown, self._copied(node, entry)
 
     @staticmethod
     def _refuse_selects(shape: SelectParts) -> None:

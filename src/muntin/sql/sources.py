@@ -64,7 +64,7 @@ def bind_freshness(
 
 def bind_entry(entry: FromEntry, clauses: Clauses, catalog: Catalog) -> Scan:
     """Return the source that an entry names, with its window."""
-    name, alias = _read_names(entry.tokens)
+    name, alias = read_names(entry.tokens)
     relation = catalog.find(name.text)
     if relation is None:
         raise _unknown_relation(name, entry.tokens, catalog)
@@ -86,7 +86,8 @@ def bind_entry(entry: FromEntry, clauses: Clauses, catalog: Catalog) -> Scan:
     )
 
 
-def _read_names(tokens: Tokens) -> tuple[Token, Token | None]:
+def read_names(tokens: Tokens) -> tuple[Token, Token | None]:
+    """Return the name of a relation and its alias."""
     cursor = Cursor(tokens)
     first, second = cursor.look(), cursor.look(1)
     if first is not None and is_text(first):
@@ -118,9 +119,8 @@ def _read_names(tokens: Tokens) -> tuple[Token, Token | None]:
 
 
 def _unknown_relation(name: Token, tokens: Tokens, catalog: Catalog) -> SqlError:
-    known = [relation.name for relation in catalog.streams()] + [
-        relation.name for relation in catalog.tables()
-    ]
+    known = [relation.name for relation in (*catalog.streams(), *catalog.tables())]
+    known += [view.name for view in catalog.views()]
     listed = (
         f"There are {list_names(known)}"
         if known
