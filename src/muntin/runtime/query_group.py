@@ -157,7 +157,7 @@ class QueryGroup:
         if not isinstance(plan, QueryPlan):
             return self._run_over(RunningQuery, plan, shared), []
         run_leaf = partial(self._run_over, RunningLeaf, shared=shared)
-        running = self._subplans.add(plan, shared, run_leaf, isolated=planned.isolated)
+        running = self._subplans.add(plan, shared, run_leaf, cohort=planned.cohort)
         initial = running.begin(self.advanced)
         self.pipelines.append(running)
         return running, initial

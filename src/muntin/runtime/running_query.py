@@ -193,7 +193,7 @@ class RunningQuery:
 
     def taken(self, matches: Matches) -> pa.Table | None:
         """Return the results of matches inside the windows; changes wait for :meth:`changes`."""
-        if self.query.emit is Emit.CHANGES:
+        if self.query.emit is Emit.CHANGES or self.query.every is not None:
             matches = self._since_registered(matches)
         matches = self._maker.passing(matches)
         self.response.add(time.monotonic(), *matches.added())
