@@ -17,8 +17,7 @@ from muntin.aggregates.function import (
 from muntin.aggregates.types import is_any
 
 
-def counted(kept: ArgumentSummary, kind: pa.DataType, fraction: Fraction) -> Result:
-    """Return the number of values."""
+def _result(kept: ArgumentSummary, kind: pa.DataType, fraction: Fraction) -> Result:
     del kind, fraction
     return Result(pa.array(kept.counts), differ(kept.counts))
 
@@ -28,7 +27,7 @@ FUNCTION = AggregateFunction(
     example="COUNT(x)",
     accepts=is_any,
     needs=lambda _kind, _fraction: (),
-    result=counted,
+    result=_result,
     arguments=Arguments.OPTIONAL,
     partial=lambda _kind: Partial((("count", None),), "coalesce({0}, 0)::BIGINT"),
     merged_by="sum",

@@ -122,8 +122,13 @@ class StateServer:
             storage_at(order.storage).put(file, encode_batch(applied.snapshot))
         stored = StoredBatch(file, applied.note)
         spool = Spool(storage_at(order.spool))
+        sent = [
+            one
+            for output in applied.outputs
+            for one in order.results.send(output, spool, batch.batch, partition.number)
+        ]
         return Answer(
-            order.results.send(applied.outputs, spool, batch.batch, partition.number),
+            sent,
             PartitionChange(partition.number, stored, tuple(applied.gone)),
             replace(applied.stats, unsent=unsent),
         )
@@ -179,7 +184,7 @@ class _Lifetime:
 
     parent: int
     idle: float | None = field(default_factory=time.monotonic)
-    """Since when it is idle; None while it is busy."""
+    """Since when it is idle; None while a request is answered."""
     patience: float = _IDLE
 
     client: Connection | None = None
@@ -188,8 +193,8 @@ class _Lifetime:
     """Returns the clients whose requests wait."""
 
     @contextlib.contextmanager
-    def busy(self, client: Connection | None = None) -> Iterator[None]:
-        """Count as busy while a request is answered, or kernels are loaded."""
+    def busy(self, client: Connection) -> Iterator[None]:
+        """Count as busy while a request is answered."""
         self.idle, self.patience, self.client = None, _IDLE, client
         try:
             yield
@@ -210,8 +215,8 @@ class _Lifetime:
         """Wait until the process must end, then end it."""
         while (since := self.idle) is None or time.monotonic() - since <= self.patience:
             time.sleep(_WATCH)
-            if self.idle is None:
-                for one in {*self.waiting(), *([] if (own := self.client) is None else [own])}:
+            if (client := self.client) is not None:
+                for one in {client, *self.waiting()}:
                     with contextlib.suppress(OSError):  # it has given up
                         send_alive(one)
             try:
@@ -227,26 +232,19 @@ class _Lifetime:
 
 
 class Clients:
-    """The connections of a server: workers keep theirs from batch to batch.
-
-    A thread accepts new ones, so that a client gets signs of life however long another one's
-    request takes.
-    """
+    """The connections of a server: workers keep theirs from batch to batch."""
 
     def __init__(self, listening: socket.socket, key: bytes) -> None:
         self._listening = listening
         self._key = key
         self._open: list[Connection] = []
-        self._accepted, self._news = socket.socketpair()
-        """The second one is readable when a connection was added."""
-        threading.Thread(target=self._accept_all, daemon=True).start()
 
     def next(self) -> tuple[Connection, tuple[Any, ...]]:
         """Wait for the next request of any client, and return it with the connection."""
         while True:
-            for ready in wait([self._news, *self._open]):
-                if ready is self._news:
-                    self._news.recv(_BACKLOG)
+            for ready in wait([self._listening, *self._open]):
+                if ready is self._listening:
+                    self._accept()
                     continue
                 assert isinstance(ready, Connection), "one of the open ones"
                 try:
@@ -261,10 +259,6 @@ class Clients:
         except (OSError, ValueError):  # one was closed at this moment
             return []
         return [one for one in ready if isinstance(one, Connection)]
-
-    def _accept_all(self) -> None:
-        while True:
-            self._accept()
 
     def _accept(self) -> None:
         """Accept a client that proves in time that it has the key."""
@@ -281,7 +275,6 @@ class Clients:
                     raise
                 limit(own, 0)  # batches may be far apart
             self._open.append(connection)
-            self._accepted.send(b"+")
 
     def drop(self, connection: Connection) -> None:
         """Close a connection."""
@@ -306,8 +299,7 @@ def serve(address: str, key: str, parent: int) -> None:
     listening.listen(_BACKLOG)
     clients = Clients(listening, Path(key).read_bytes())
     lifetime.waiting = clients.waiting
-    with lifetime.busy():
-        prepare()  # requests wait until the kernels are loaded
+    prepare()  # clients that connect wait until the kernels are loaded
     while True:
         connection, request = clients.next()
         try:
