@@ -13,6 +13,7 @@ from benchmarks.join import bench_join
 from benchmarks.memory import bench_memory
 from benchmarks.orders import bench_orders
 from benchmarks.overload import bench_overload
+from benchmarks.overload_windows_bench import bench_overload_windows
 from benchmarks.peers_bench import bench_peers
 from benchmarks.pipelines import bench_pipelines
 from benchmarks.replan import bench_replan
@@ -54,6 +55,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "scheduled-groups": bench_scheduled_groups,
     "pipelines": bench_pipelines,
     "overload": bench_overload,
+    "overload-windows": bench_overload_windows,
     "spark": bench_spark,
     "spark-batches": bench_spark_batches,
     "state": bench_state,

@@ -1,8 +1,8 @@
 """Overload handling: the experiments of [Mukherji11], on its models and executed by the engine.
 
 Executed are joins of four Poisson streams, in a linear and a bushy tree, and of five groups of the
-Intel lab's sensors. States of intermediate results hold a fixed number of them, as in the paper,
-except in random plans with time windows, where they are as full as they are fed.
+Intel lab's sensors. States of intermediate results hold a fixed number of them, as in the paper;
+``overload-windows`` has plans where they are as full as they are fed.
 Throughput is results per second of event time, resources are probes per second of event time: both
 do not depend on the machine, so that parts run side by side, a process each.
 """
@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
-from math import ceil
 from statistics import median
 
 import numpy as np
@@ -32,7 +31,6 @@ from benchmarks.overload_executed import (
 from benchmarks.overload_lab import LAB_ATTRIBUTES, run_lab
 from benchmarks.overload_model import FACTORS, TABLE_3, run_models
 from benchmarks.overload_plans import run_plans
-from benchmarks.overload_windows import KINDS, draw_seed, judge_windows, run_windows
 from benchmarks.overload_workload import TREES
 from benchmarks.report import Claim, Figure, Progress, Report
 from muntin.adapt.model import PlanModel
@@ -53,8 +51,6 @@ def bench_overload(progress: Progress, *, quick: bool = False) -> Report:
             found.claims + part.claims,
             found.plots + part.plots,
         )
-    summarized, claims = judge_windows(found.rows)
-    found.rows, found.claims = found.rows + summarized, found.claims + claims
     question = "What do joins produce under overload, by policy, and is it fresh?"
     return Report(
         "overload",
@@ -76,9 +72,6 @@ def _parts(scale: Scale) -> dict[str, Callable[[], Found]]:
         parts[f"{scale.plans} random {shape} plans"] = partial(_plans, scale, shape)
     for by in LAB_ATTRIBUTES:
         parts[f"readings of a lab by {by}"] = partial(_lab, scale, by)
-    seed = draw_seed()
-    for kind in KINDS:
-        parts[f"random {kind} plans with time windows"] = partial(_windows, scale, kind, seed)
     return {**parts, "stale results": partial(run_stale, scale)}
 
 
@@ -100,11 +93,6 @@ def _models(scale: Scale) -> Found:
 
 def _plans(scale: Scale, shape: str) -> Found:
     return Found(*run_plans(shape, scale.plans, scale.levels, FACTORS[0]))
-
-
-def _windows(scale: Scale, kind: str, seed: int) -> Found:
-    plans = int(os.environ.get("MUNTIN_OVERLOAD_PLANS", "") or scale.windowed)
-    return Found(run_windows(kind, ceil(plans / len(KINDS)), seed))
 
 
 def _lab(scale: Scale, by: str) -> Found:

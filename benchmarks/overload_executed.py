@@ -43,8 +43,6 @@ class Scale:
     plans: int = 8
     models: int = 100
     """Plans that are computed."""
-    windowed: int = 200
-    """Random plans with time windows."""
     analyses: int = 30
     """Plans whose analysis is timed."""
     filled: int = 5
@@ -55,9 +53,7 @@ class Scale:
         return 3 * self.seconds // 10, 7 * self.seconds // 10
 
 
-QUICK = Scale(
-    20, (0.3,), 2_000, ("jaqpot", "equal_hj"), plans=1, models=2, windowed=3, analyses=5, filled=2
-)
+QUICK = Scale(20, (0.3,), 2_000, ("jaqpot", "equal_hj"), plans=1, models=2, analyses=5, filled=2)
 WHOLE = Scale(60, (0.1, 0.2, 0.4, 0.6, 0.8, 1.0), 20_000, tuple(POLICIES))
 
 

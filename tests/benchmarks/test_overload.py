@@ -24,9 +24,7 @@ from benchmarks.overload_plans import Drawn
 from benchmarks.overload_run import Setup, run
 from benchmarks.overload_workload import LAB_GROUPS, SECOND, TREES, Chain, Lab
 
-TINY = Scale(
-    12, (0.4,), 600, ("jaqpot", "equal_hj"), plans=1, models=2, windowed=3, analyses=2, filled=1
-)
+TINY = Scale(12, (0.4,), 600, ("jaqpot", "equal_hj"), plans=1, models=2, analyses=2, filled=1)
 
 
 def silent(_: str) -> None:

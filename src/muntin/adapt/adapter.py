@@ -62,6 +62,7 @@ class Adapter:
     _used: deque[float] = field(default_factory=lambda: deque(maxlen=2))
     _boost: float = 1.0
     _maximal: bool = True
+    _filled: bool = False
 
     def __post_init__(self) -> None:
         self._monitor = Monitor(self.shape, self.config)
@@ -93,8 +94,11 @@ class Adapter:
         self._note_load(sample.cycle, needed, limit)
         if self._pending:
             return None
+        filled, self._filled = self._filled, self._monitor.filled
         forced = self._rebalance(sample, limit)
         reason = forced or self._reason(statistics, needed, limit)
+        if reason is None and self.overloaded and self._filled and not filled:
+            reason = "windows are full for the first time"
         if reason is None:
             return None
         self._pending = True
@@ -113,6 +117,7 @@ class Adapter:
             forced=forced is not None,
             current=self.budgets,
             part=self.part,
+            filled=filled,
         )
 
     def decide(self, recommendation: Recommendation) -> tuple[float, ...] | None:

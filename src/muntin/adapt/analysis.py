@@ -26,7 +26,7 @@ So random bursts are not cut off; the sum of all probes is capped.
 """
 _OVERSPENT = 1.03
 """Probe budgets that are predicted to use more than this share of the resources are replaced."""
-_LASTING = 4.0
+_LASTING = 16.0
 """New probe budgets are assumed to last for this many lifetimes of intermediate results."""
 _EXPLORING = 0.02
 """Share of the resources for paths through joins without statistics."""
@@ -38,7 +38,7 @@ class AnalysisRequest:
 
     ``boost`` multiplies the resources to allocate, because less is used than predicted; when it has
     changed, the outcome is ``forced``. The current budgets are for the rows of a ``part`` of the
-    keys.
+    keys. Before windows are ``filled``, states hold little that a change could lose.
     """
 
     cycle: int
@@ -53,6 +53,7 @@ class AnalysisRequest:
     forced: bool
     current: tuple[float, ...] | None
     part: float = 1.0
+    filled: bool = True
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def analyze(request: AnalysisRequest) -> Recommendation:
         return Recommendation(request, given, allocation, predicted, 0.0, keeps_now=False)
     current = [inf if allowed < 0 else allowed for allowed in request.current]
     flow = model.flow_of_part(current, request.part)
-    if allocation.policy == "jaqpot" and model.filling is not None:
+    if request.filled and allocation.policy == "jaqpot" and model.filling is not None:
         allocation = _unless_near(request, allocation, flow, left)
     within = flow.resources <= request.resources * _OVERSPENT * request.boost
     makes = flow.throughput * min(request.resources / max(flow.resources, 1e-9), 1.0)

@@ -97,6 +97,7 @@ class Monitor:
             deque(maxlen=_LONG * config.cycles) for _ in range(shape.count)
         ]
         self._made: deque[tuple[float, float]] = deque(maxlen=config.cycles)
+        self._seconds = 0.0
         self._shares = [0.0] * shape.count
         self._held = [(0.0, 0.0)] * shape.count
         self._size = [0.0] * shape.count
@@ -104,9 +105,19 @@ class Monitor:
         self._fed = [0.0] * shape.count
         self._full = [0.0] * shape.count
 
+    @property
+    def filled(self) -> bool:
+        """Whether samples cover twice the longest window: states are then as full as they get."""
+        if self.statistics is None:
+            return False
+        rates = self.statistics.model.rates
+        longest = [seconds_of(*pair) for pair in zip(self.config.windows, rates, strict=True)]
+        return self._seconds >= 2 * max((span for span in longest if span < inf), default=0.0)
+
     def take(self, sample: Sample) -> Statistics:
         """Learn from a cycle."""
         sample = sample.of_all_keys(self.shape.leaves)
+        self._seconds += sample.seconds
         self._remember(sample)
         rates = [
             ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles))

@@ -24,6 +24,8 @@ from muntin.adapt.steady_state import best_budgets, best_part, fill_and_probe
 
 _WORTH = 1e-9
 """A division is better only if it produces this share more."""
+_WORTH_OTHERS = 1.05
+"""Budgets that no other policy has must be predicted to produce this many times as much."""
 
 Policy = Callable[[PlanModel, float], Allocation]
 Solver = Callable[[Sequence[TableEntry], float], Sequence[int]]
@@ -60,10 +62,11 @@ def _most_results(model: PlanModel, resources: float) -> Allocation:
     """Maximize results: by GrePP where states are always full, else from all other divisions."""
     if model.filling is None:
         return replace(_grepp(model, resources), policy="jaqpot")
-    others = (
-        divide(model, resources).budgets for name, divide in POLICIES.items() if name != "jaqpot"
-    )
-    budgets = best_budgets(model, resources, others)
+    others = [divide(model, resources) for name, divide in POLICIES.items() if name != "jaqpot"]
+    best = max(others, key=lambda other: other.throughput)
+    budgets = best_budgets(model, resources, [other.budgets for other in others])
+    if model.throughput(budgets) <= _WORTH_OTHERS * best.throughput:
+        budgets = best.budgets
     part, budgets = best_part(model, resources, budgets)
     made = model.flow_of_part(budgets, part).throughput
     return Allocation("jaqpot", budgets, made, maximal=True, part=part)

@@ -17,7 +17,8 @@ from muntin.aggregates.function import (
 from muntin.aggregates.types import is_any
 
 
-def _result(kept: ArgumentSummary, kind: pa.DataType, fraction: Fraction) -> Result:
+def counted(kept: ArgumentSummary, kind: pa.DataType, fraction: Fraction) -> Result:
+    """Return the number of values."""
     del kind, fraction
     return Result(pa.array(kept.counts), differ(kept.counts))
 
@@ -27,7 +28,7 @@ FUNCTION = AggregateFunction(
     example="COUNT(x)",
     accepts=is_any,
     needs=lambda _kind, _fraction: (),
-    result=_result,
+    result=counted,
     arguments=Arguments.OPTIONAL,
     partial=lambda _kind: Partial((("count", None),), "coalesce({0}, 0)::BIGINT"),
     merged_by="sum",

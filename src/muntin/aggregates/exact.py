@@ -44,11 +44,11 @@ def quotients(counts: Integers, whole: Integers | None, reals: Reals | None, sca
     return sums / divisors / 10.0**scale if scale else sums / divisors
 
 
-def square_parts(values: Reals) -> tuple[Reals, Reals]:
-    """Return squares as exact sums of two numbers each (Dekker), barring overflow and underflow."""
+def product_parts(left: Reals, right: Reals) -> tuple[Reals, Reals]:
+    """Return products as exact sums of two numbers (Dekker), barring overflow and underflow."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        squares = values * values
-        return squares, _product_error(values, values, squares)
+        products = left * right
+        return products, _product_error(left, right, products)
 
 
 def _product_error(left: Reals, right: Reals, product: Reals) -> Reals:
@@ -75,21 +75,35 @@ def multiply_add(left: Reals, right: Reals, addend: Reals) -> Reals:
     return exact
 
 
-def variances(counts: Integers, sums: Reals, squares: Reals, *, sample: bool) -> Reals:
-    """Return variances from counts, sums and sums of squares, each sum in two parts.
+def co_deviations(counts: Integers, left: Reals, right: Reals, products: Reals) -> Reals:
+    """Return ``n * sum(l * r) - sum(l) * sum(r)``, given the three sums in two parts each.
 
-    That is ``(n * squares - sum * sum) / (n * (n - 1))`` for a sample, else over ``n * n``. The
-    difference is computed in double-double precision, so that numbers far from zero do not cancel.
+    Computed in double-double precision, so that numbers far from zero do not cancel.
     """
     n = np.maximum(counts, 1).astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = n * squares[:, 0]
-        scaled_rest = _product_error(n, squares[:, 0], scaled) + n * squares[:, 1]
-        squared = sums[:, 0] * sums[:, 0]
-        squared_rest = (
-            _product_error(sums[:, 0], sums[:, 0], squared) + 2.0 * sums[:, 0] * sums[:, 1]
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        scaled = n * products[:, 0]
+        scaled_rest = _product_error(n, products[:, 0], scaled) + n * products[:, 1]
+        crossed = left[:, 0] * right[:, 0]
+        crossed_rest = (
+            _product_error(left[:, 0], right[:, 0], crossed)
+            + left[:, 0] * right[:, 1]
+            + left[:, 1] * right[:, 0]
         )
-        numerator = (scaled - squared) + (scaled_rest - squared_rest)
-        found = np.maximum(numerator, 0.0) / (n * np.maximum(n - 1.0, 1.0) if sample else n * n)
+        found: Reals = (scaled - crossed) + (scaled_rest - crossed_rest)
+    return found
+
+
+def degrees(counts: Integers, *, sample: bool) -> Reals:
+    """Return the divisors of deviations: ``n * (n - 1)`` for a sample, else ``n * n``."""
+    n = np.maximum(counts, 1).astype(np.float64)
+    found: Reals = n * np.maximum(n - 1.0, 1.0) if sample else n * n
+    return found
+
+
+def variances(counts: Integers, sums: Reals, squares: Reals, *, sample: bool) -> Reals:
+    """Return variances from counts, sums and sums of squares, each sum in two parts."""
+    numerator = co_deviations(counts, sums, sums, squares)
+    found = np.maximum(numerator, 0.0) / degrees(counts, sample=sample)
     result: Reals = np.where(np.isnan(numerator), np.nan, found)
     return result

@@ -2,8 +2,9 @@
 
 State is kept per argument and group, and shared by all aggregates over that argument: the number of
 values, exact sums, exact sums of squares, values in order. A function names the parts that it needs
-(:class:`Keep`, :class:`Rank`, :class:`Edge`, :class:`Keyed`). Values are computed for two states of
-each touched group, before and after the changes of an instant, interleaved in one array.
+(:class:`Keep`, :class:`Rank`, :class:`Edge`, :class:`Keyed`, :class:`Pairs`). Values are computed
+for two states of each touched group, before and after the changes of an instant, interleaved in one
+array.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +78,13 @@ class Keyed(ByTime):
     kind: RankKind
 
 
-Need: TypeAlias = Keep | Rank | Edge | Keyed
+class Pairs(ByValue, StrEnum):
+    """Sums over the pairs of two arguments, rows with a NULL in either aside."""
+
+    SUMS = "sums"
+
+
+Need: TypeAlias = Keep | Rank | Edge | Keyed | Pairs
 
 
 class Arguments(StrEnum):
@@ -87,6 +94,17 @@ class Arguments(StrEnum):
     OPTIONAL = "expression or *"
     WITH_FRACTION = "expression, fraction"
     WITH_KEY = "expression, key"
+    PAIR = "y, x"
+
+
+class PairSums(NamedTuple):
+    """Exact sums over pairs, each in two parts: the rounded sum and the remainder."""
+
+    y: Reals
+    x: Reals
+    yx: Reals
+    yy: Reals
+    xx: Reals
 
 
 @dataclass(frozen=True)
@@ -95,7 +113,8 @@ class ArgumentSummary:
 
     ``whole`` has sums of whole numbers in three words; ``reals`` and ``squares`` have sums in two
     parts, the rounded sum and the remainder. ``ranks`` has codes of values, which ``decode`` turns
-    into values; ``picked`` has the values of single rows. ``scale`` is that of a decimal argument.
+    into values; ``picked`` has the values of single rows; ``pairs`` has sums over two arguments.
+    ``scale`` is that of a decimal argument.
     """
 
     counts: Integers
@@ -106,6 +125,7 @@ class ArgumentSummary:
     decode: Callable[[Integers], pa.Array] | None = None
     picked: Mapping[Edge | Keyed, Result] | None = None
     scale: int = 0
+    pairs: PairSums | None = None
 
     def rank(self, rank: Rank) -> Integers:
         """Return the codes of one of the ordered values."""
@@ -167,6 +187,8 @@ class AggregateFunction:
     """How partial results over an argument of a type are merged; None if they cannot be."""
     merged_by: str = ""
     """The function that merges results over parts."""
+    always_distinct: bool = False
+    """Whether a value counts once per group, as with DISTINCT."""
     ignores_duplicates: bool = False
     """Whether DISTINCT makes no difference."""
     adds_up_distinct: bool = False

@@ -51,7 +51,6 @@ from muntin.kernels.layout import (
     NODE_SOURCES,
     NODE_USED,
     NODE_WIDTH,
-    P_BASE,
     P_COUNTED,
     P_COUNTED_AT,
     P_CYCLE,
@@ -80,6 +79,7 @@ _RECOUNT = 8
 """Partial matches are counted again when as many rows and partial matches came as an eighth ..."""
 _AT_LEAST_EVERY = 64
 """... or after this number of cycles."""
+_PHASES = 0xFFFFF
 
 
 # -- cycles ----------------------------------------------------------------------------------------
@@ -184,11 +184,12 @@ def begin_cycle(budgets, rates, now):
     cycle = now // cycles[P_PERIOD]
     joins = half_joins.shape[0]
     last = cycles[P_CYCLE]
-    since = float(cycle - cycles[P_BASE])
+    since = float(cycle & _PHASES)
     for h in range(joins):
         half_joins[h, H_EXPECTED] = half_joins[h, H_BEFORE] if last == cycle - 1 else np.int64(0)
         rate = rates[h]
-        # The integer part of what has accrued until then, so that fractions are not lost.
+        # The integer part of what has accrued until then, so that fractions are not lost. Counted
+        # from a fixed cycle: from the last change of rates, frequent changes would lose them.
         half_joins[h, H_BUDGET] = (
             np.int64(-1)
             if rate < 0.0

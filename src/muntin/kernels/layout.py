@@ -133,8 +133,8 @@ H_KEY = 10
 H_FIELDS = 11
 
 # Fields of the pace of a limited join: length of a cycle, who may probe, seed; then the cycle of
-# the last row, the first one without a sample, the one from which rates hold, probes of all in this
-# cycle and the most of them (-1: any number); partial matches that a node keeps (0: as the windows
+# the last row, the first one without a sample, probes of all in this cycle
+# and the most of them (-1: any number); partial matches that a node keeps (0: as the windows
 # say), whether freshness is enforced, stale results; what came since nodes were counted, what there
 # was then, and when that was; of the hashes of keys, a circle of 2^32, how many are in the slice
 # that may probe (0: all), where it begins, and how far it moves in a cycle; the work of this cycle,
@@ -144,7 +144,6 @@ P_CHOICE = 1
 P_SEED = 2
 P_CYCLE = 3
 P_NEXT = 4
-P_BASE = 5
 P_USED = 6
 P_MOST = 7
 P_KEEP = 8
@@ -157,8 +156,8 @@ P_SLICE = 14
 P_SLICE_FROM = 15
 P_TURN = 16
 P_WORK = 17
-P_MOST_WORK = 18
-P_FIELDS = 19
+P_MOST_WORK = 5
+P_FIELDS = 18
 
 # Who may probe.
 OLDEST_FIRST = 0

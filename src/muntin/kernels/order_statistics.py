@@ -160,20 +160,11 @@ def put_below(nodes, roots, group, parent, left, node):
 
 
 @inline
-def remove_value(nodes, roots, distinct, meta, group, key):
-    """Take a value, which is there, out of the tree of a group."""
-    parent = np.int64(NONE)
-    left = False
-    node = roots[group]
-    while nodes[node, KEY] != key:
-        nodes[node, SIZE] -= 1
-        parent = node
-        left = key < nodes[node, KEY]
-        node = nodes[node, LEFT] if left else nodes[node, RIGHT]
-    if nodes[node, COUNT] > 1:
-        nodes[node, COUNT] -= 1
-        nodes[node, SIZE] -= 1
-        return
+def unlink_node(nodes, roots, group, parent, left, node):
+    """Take a node, given with its parent and its side, out of the tree of a group.
+
+    The sizes of the nodes above it are already those without it.
+    """
     lower = nodes[node, LEFT]
     upper = nodes[node, RIGHT]
     while lower != NONE and upper != NONE:
@@ -190,6 +181,24 @@ def remove_value(nodes, roots, distinct, meta, group, key):
             left = True
             upper = nodes[upper, LEFT]
     put_below(nodes, roots, group, parent, left, upper if lower == NONE else lower)
+
+
+@inline
+def remove_value(nodes, roots, distinct, meta, group, key):
+    """Take a value, which is there, out of the tree of a group."""
+    parent = np.int64(NONE)
+    left = False
+    node = roots[group]
+    while nodes[node, KEY] != key:
+        nodes[node, SIZE] -= 1
+        parent = node
+        left = key < nodes[node, KEY]
+        node = nodes[node, LEFT] if left else nodes[node, RIGHT]
+    if nodes[node, COUNT] > 1:
+        nodes[node, COUNT] -= 1
+        nodes[node, SIZE] -= 1
+        return
+    unlink_node(nodes, roots, group, parent, left, node)
     nodes[node, COUNT] = 0
     nodes[node, LEFT] = meta[FREE]
     meta[FREE] = node

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from muntin.aggregates import aggregate_functions
-from muntin.aggregates.exact import square_parts
+from muntin.aggregates.exact import product_parts
 from muntin.aggregates.function import ArgumentSummary, Keep, Need, Rank, RankKind, Result
 from muntin.expressions.codes import whole_codes
 from muntin.kernels import order_statistics as ordering
@@ -121,10 +121,10 @@ class Argument(ArgumentState):
         whole = self._add_whole(slots, weights, column) if self._whole is not None else None
         reals = squares = ranks = None
         if self._sums is not None:
-            numbers = _reals(column)
+            numbers = reals_of(column)
             reals = self._sums.add(slots, weights, numbers)
             if self._squares is not None:
-                squares = self._squares.add(slots, weights, *square_parts(numbers))
+                squares = self._squares.add(slots, weights, *product_parts(numbers, numbers))
         if self._values is not None and self._codes is not None:
             found = self._values.add(slots, weights, self._codes.encode(column, self._values))
             ranks = dict(zip(self._ranks, found, strict=True))
@@ -151,7 +151,7 @@ def _kept_values(ranks: Sequence[Rank], *, in_order: bool) -> GroupValues | Grou
     return GroupValues(questions)
 
 
-def _reals(column: pa.ChunkedArray) -> Reals:
+def reals_of(column: pa.ChunkedArray) -> Reals:
     """Return the column as floating-point numbers, 0 for NULL."""
     numbers = column.cast(pa.float64(), safe=False)
     if numbers.null_count:

@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.operator import Operator
-from muntin.operators.pair_join import Key, PairJoin, key_type
+from muntin.operators.pair_join import Key, PairJoin
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
 from muntin.plan.expression import ColumnRef, Comparison, Expression
+from muntin.plan.key_types import key_type
 from muntin.plan.nodes import Join, Project
 from muntin.state.group_table import GroupTable
 

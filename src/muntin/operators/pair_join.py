@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pat
 
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.arrays import Integers
@@ -25,21 +24,6 @@ from muntin.operators.signed import Changes
 from muntin.plan.expression import Expression
 from muntin.state.group_table import GroupTable
 from muntin.state.keyed_rows import KeyedRows
-
-_SMALL = (pa.uint64(), pa.float32())
-
-
-def key_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type in which values compare as in SQL; None if that takes more than a cast."""
-    if left == right:
-        return left
-    if any(kind in _SMALL for kind in (left, right)):
-        return None
-    if pat.is_integer(left) and pat.is_integer(right):
-        return pa.int64()
-    if all(pat.is_integer(kind) or pat.is_float64(kind) for kind in (left, right)):
-        return pa.float64()
-    return None
 
 
 @dataclass(frozen=True)

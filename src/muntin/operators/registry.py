@@ -12,7 +12,9 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.operators.combine import CombineOperator, ProjectOperator
 from muntin.operators.group_by import GroupByOperator
 from muntin.operators.operator import Operator
+from muntin.operators.semi_join import SemiJoinOperator
 from muntin.operators.set_operation import CountingOperator, UnionAllOperator
+from muntin.operators.top_n import TopNOperator
 from muntin.operators.windowed import OnceOperator, has_ends
 from muntin.plan.node import Node
 from muntin.plan.nodes import (
@@ -25,6 +27,8 @@ from muntin.plan.nodes import (
     SetOperation,
     SetOperator,
 )
+from muntin.plan.semi_join import SemiJoin
+from muntin.plan.top_n import TopN
 
 
 class Build(NamedTuple):
@@ -63,5 +67,7 @@ OPERATORS: Mapping[type[Node], MakeOperator] = {
     GroupBy: lambda node, build: GroupByOperator(node, build.evaluator),
     Distinct: _distinct,
     SetOperation: _set_operation,
+    TopN: lambda node, build: TopNOperator(node, build.evaluator),
+    SemiJoin: lambda node, build: SemiJoinOperator(node, build.evaluator),
 }
 """How the operator of every node class is made."""

@@ -14,6 +14,7 @@ from muntin.model.window import Window
 from muntin.plan.expression import OutputColumn, Predicate
 from muntin.plan.node import Node
 from muntin.plan.nodes import Join, Scan
+from muntin.plan.top_n import SortKey
 
 
 class Emit(StrEnum):
@@ -36,6 +37,8 @@ class Query:
 
     ``freshness`` has how old rows may be in results under overload, by the place of their source;
     ``leaf_freshness`` has the same for the window joins below operators, by the name of the join.
+    ``sort`` orders the rows of each snapshot; the last ``hidden`` columns of the root are only for
+    that.
     """
 
     name: str
@@ -45,14 +48,17 @@ class Query:
     every: int | None = None
     freshness: Freshness = ()
     leaf_freshness: tuple[tuple[str, Freshness], ...] = ()
+    sort: tuple[SortKey, ...] = ()
+    hidden: int = 0
     options: tuple[tuple[str, str], ...] = ()
     place: Place = _START
 
     @cached_property
     def output_schema(self) -> pa.Schema:
-        """The schema of the results: ``_op``, ``_ts``, then the columns of the root."""
+        """The schema of the results: ``_op``, ``_ts``, then those of the root."""
         fields = [pa.field("_op", pa.string()), pa.field("_ts", pa.timestamp("us"))]
-        return pa.schema([*fields, *self.root.schema])
+        columns = list(self.root.schema)
+        return pa.schema([*fields, *columns[: len(columns) - self.hidden]])
 
     @cached_property
     def sources(self) -> tuple[Scan, ...]:

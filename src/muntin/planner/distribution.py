@@ -17,6 +17,7 @@ from itertools import islice, product
 from muntin.plan.node import Node
 from muntin.plan.nodes import Exchange, GroupBy, Join
 from muntin.plan.query import Emit, Query
+from muntin.plan.top_n import TopN
 from muntin.planner.column_lineage import column_of
 from muntin.planner.node_costs import operator_work
 from muntin.planner.partial_aggregates import combined_groups, counted_apart, partial_groups
@@ -68,7 +69,8 @@ def distribution_of(query: Query) -> Distribution:
     def sent(root: Node) -> Exchange:
         """Add a part that partitions compute, and return the node for it in the global stage."""
         name = f"{query.name}\x1f{len(parts)}"  # no query of a user has such a name
-        parts.append(replace(query, name=name, root=local(root), emit=Emit.CHANGES))
+        part = replace(query, name=name, root=local(root), emit=Emit.CHANGES, sort=(), hidden=0)
+        parts.append(part)
         return Exchange(name, root.schema)
 
     last = _above(query.root, choice.roots, sent)
@@ -107,6 +109,8 @@ def _below(node: Node) -> Iterator[_Choice]:
     """Yield the choices in which a node is not local; a grouping may still begin in partitions."""
     if isinstance(node, GroupBy):
         yield from (_Choice(spread, (partial,)) for spread, partial, _ in _partials(node))
+    if isinstance(node, TopN) and (partial := _local_top_n(node)) is not None:
+        yield from (_Choice(spread, (partial,)) for spread in ways(node.input))
     inputs = [_choices(child) for child in node.inputs if not child.is_table]
     # All combinations of the best few, and of the last, which fit each other.
     for chosen in [*islice(product(*inputs), MOST * MOST), tuple(some[-1] for some in inputs)]:
@@ -131,6 +135,14 @@ def _partials(node: GroupBy) -> Iterator[tuple[Spread, GroupBy, int | None]]:
             yield spread, partial, key
 
 
+def _local_top_n(node: TopN) -> TopN | None:
+    """Return the rows of each partition of which the first ones of all are some; None: all."""
+    if node.stop is None:
+        return None
+    every = tuple(range(len(node.input.schema)))
+    return replace(node, limit=node.stop, offset=0, columns=every, number="")
+
+
 def _local(node: Node, routes: tuple[Partitioning, ...], spread: Spread) -> Node:
     """Return a node as partitions run it: over streams that are marked where they are broadcast."""
     if not (isinstance(node, Join) and node.is_leaf):
@@ -150,4 +162,8 @@ def _above(node: Node, roots: tuple[Node, ...], sent: Callable[[Node], Exchange]
         for _, partial, key in _partials(node):
             if partial in roots:
                 return combined_groups(node, sent(partial), key)
+    if isinstance(node, TopN):
+        first = _local_top_n(node)
+        if first is not None and first in roots:
+            return replace(node, input=sent(first))
     return node.with_children(tuple(_above(child, roots, sent) for child in node.children))

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, Exchange, GroupBy, Join, Project, Scan, SetOperation
+from muntin.plan.semi_join import SemiJoin
+from muntin.plan.top_n import TopN
 from muntin.planner.unit_costs import DEFAULT_COSTS
 
 OPERATOR_COSTS: Mapping[type[Node], float] = {
@@ -20,6 +22,8 @@ OPERATOR_COSTS: Mapping[type[Node], float] = {
     GroupBy: DEFAULT_COSTS.operator,
     Distinct: DEFAULT_COSTS.operator,
     SetOperation: DEFAULT_COSTS.operator,
+    TopN: DEFAULT_COSTS.operator,
+    SemiJoin: DEFAULT_COSTS.operator,
 }
 """Nanoseconds per row of the operator of every node class."""
 

@@ -33,6 +33,8 @@ from muntin.plan.nodes import (
     SetOperation,
     SetOperator,
 )
+from muntin.plan.semi_join import KeyPair, SemiJoin
+from muntin.plan.top_n import TopN
 from muntin.planner.codes import code_kind
 from muntin.planner.column_lineage import below_select, column_of, on_right_side, over_one_input
 from muntin.planner.partitioning import over_first, owner_keys
@@ -226,9 +228,47 @@ def _set_operation(node: SetOperation) -> list[Spread]:
     return _distinct(node)
 
 
+def _semi_join(node: SemiJoin) -> list[Spread]:
+    """By a key, or the left input in parts and the right one in full."""
+    found: list[Spread] = []
+    for key in node.keys:
+        kind = code_kind(key.left.type, key.right.type, "=")
+        found += together([ways_by(node.left, key.left, kind), _right_of(node, key)])
+    return _first([found, ways(node.left)])
+
+
+def _semi_join_by(node: SemiJoin, column: Expression, kind: CodeKind) -> list[Spread]:
+    alone = ways_by(node.left, column, kind)
+    found: list[Spread] = []
+    for key in node.keys:
+        if key.left.sql == column.sql and code_kind(key.left.type, key.right.type, "=") is kind:
+            found += together([alone, _right_of(node, key)])
+    return [*found, *alone][:MOST]
+
+
+def _right_of(node: SemiJoin, key: KeyPair) -> list[Spread]:
+    kind = code_kind(key.left.type, key.right.type, "=")
+    return (
+        ways_by(node.right, over_one_input(key.right), kind) if kind and key.right.sources else []
+    )
+
+
 def _set_operation_by(node: SetOperation, column: Expression, kind: CodeKind) -> list[Spread]:
     right = on_right_side(column, node.left, node.right)
     return together([ways_by(node.left, column, kind), ways_by(node.right, right, kind)])
+
+
+def _top_n(node: TopN) -> list[Spread]:
+    """By one of the keys: then every group is in one partition."""
+    return _first(ways_by(node.input, column_of(node.input, place)) for place in node.keys)
+
+
+def _top_n_by(node: TopN, column: Expression, kind: CodeKind) -> list[Spread]:
+    names = node.input.schema.names
+    keys = {names[place] for place in node.keys}
+    if not column.references or any(one.column not in keys for one in column.references):
+        return []
+    return ways_by(node.input, column, kind)
 
 
 _LEAF = PartitioningRule(lambda _node: [], lambda _node, _column, _kind: [])
@@ -250,5 +290,9 @@ PARTITIONING_RULES: Mapping[type[Node], PartitioningRule] = {
         _set_operation_by,
         lambda node: node.operator is not SetOperator.UNION_ALL,
     ),
+    TopN: PartitioningRule(
+        _top_n, _top_n_by, lambda node: bool(node.keys) and set(node.keys) <= set(node.columns)
+    ),
+    SemiJoin: PartitioningRule(_semi_join, _semi_join_by),
 }
 """The rule of every node class."""

@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
+from muntin.model.arrays import Integers
 from muntin.operators.consolidate import consolidate
 from muntin.operators.initial_results import Beginning
+from muntin.operators.order_words import sort_rows
 from muntin.operators.signed import Changes
 from muntin.operators.snapshots import Snapshots
 from muntin.plan.query import Emit, Query
@@ -34,7 +36,8 @@ class PipelineOutput:
     ) -> None:
         self._query = query
         self._duck = duck
-        self._columns = pa.schema(list(query.output_schema)[2:])
+        self._columns = query.root.schema
+        self._schema = pa.schema([*list(query.output_schema)[:2], *self._columns])
         self._snapshots = Snapshots(self._columns, evaluator)
         self._next: int | None = None
         self._first: int | None = None
@@ -105,7 +108,7 @@ class PipelineOutput:
             time_column(changes.times),
             *changes.columns.columns,
         ]
-        return pa.table(columns, schema=self._query.output_schema)
+        return pa.table(columns, schema=self._schema)
 
     def show(self, closed: int) -> Iterator[pa.Table]:
         """Yield the answer at each multiple of EVERY that is closed, from the first change on."""
@@ -113,12 +116,19 @@ class PipelineOutput:
         assert every is not None, "snapshots come with EVERY"
         if self._next is None or self._next > closed:
             return
-        for rows, times in self._snapshots.show(self._next, every, closed):
+        for answers, times in self._snapshots.show(self._next, every, closed):
+            rows = self.shown(answers, times)
             columns = [sign_column(None, len(rows)), time_column(times), *rows.columns]
             table = pa.table(columns, schema=self._query.output_schema)
             if len(table):
                 yield table
         self._next += ((closed - self._next) // every + 1) * every
+
+    def shown(self, rows: pa.Table, times: Integers | None = None) -> pa.Table:
+        """Return the rows of answers as users see them: each answer in its order, if it has one."""
+        if self._query.sort:
+            rows = sort_rows(rows, self._query.sort, times)
+        return rows.select(range(rows.num_columns - self._query.hidden))
 
     def nothing(self) -> Changes:
         """Return no changes, in the columns of the query."""

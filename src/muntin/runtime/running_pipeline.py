@@ -44,7 +44,7 @@ class RunningPipeline:
         self._tables = tables
         self._operator = self._make(drive)
         self._output = PipelineOutput(query, self.evaluator, duck, part=part)
-        self._columns = pa.schema(list(query.output_schema)[2:])
+        self._columns = query.root.schema
         self.seen: int | None = None
         """The first instant since registration: of a row of its streams, or of ``advance``."""
 
@@ -130,7 +130,8 @@ class RunningPipeline:
         begun = operator.begin()
         found = operator.run([Changes.coming(leaf.answer(), 0) for leaf in self.leaves])
         changes = merged([begun, found], self._columns)
-        return changes.columns.take(pa.array(left_of(changes, self.evaluator)))
+        rows = changes.columns.take(pa.array(left_of(changes, self.evaluator)))
+        return self._output.shown(rows)
 
     # -- rows from before its registration ---------------------------------------------------------
 

@@ -7,7 +7,6 @@ one.
 
 from __future__ import annotations
 
-import os
 import re
 import uuid
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from muntin.errors import RunError
-from muntin.runtime.frames import make_folder
+from muntin.runtime.frames import make_folder, sync
 from muntin.spark.json_lines import write_json
 from muntin.spark.storage.tables import repeating
 
@@ -34,19 +33,28 @@ class ResultTarget:
     kind: str
 
     def write(self, results: pa.Table, batch: int, part: int | None = None) -> str:
-        """Write a file and return its hidden name; ``part`` tells files of a batch apart."""
+        """Write a file and return its hidden name; ``part`` tells files of a batch apart.
+
+        It is durable after :meth:`sync`.
+        """
         make_folder(self.folder)
         suffix = "" if part is None else f"-{part:05d}"
         name = f".batch-{batch:09d}{suffix}.{self.kind}.{uuid.uuid4().hex[:12]}.part"
         try:
             with (self.folder / name).open("wb") as file:
                 encode_results(results, self.kind, file)
-                file.flush()
-                os.fsync(file.fileno())
         except BaseException:
             self.discard(name)
             raise
         return name
+
+    def sync(self, name: str) -> None:
+        """Synchronize a file with the disk; remove it if that fails."""
+        try:
+            sync(self.folder / name)
+        except BaseException:
+            self.discard(name)
+            raise
 
     def publish(self, name: str) -> None:
         """Give a file its final name."""

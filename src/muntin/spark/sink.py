@@ -28,6 +28,12 @@ class Sink(ABC):
     def write(self, results: BatchResults, batch: int) -> None:
         """Store the results of a batch in place of what was stored for it before."""
 
+    def sync(self) -> None:  # noqa: B027 (most sinks have nothing to do)
+        """Make the batch that was written last durable; called in any thread.
+
+        All sinks of a batch are synchronized at the same time, before the batch is complete.
+        """
+
     def target(self) -> ResultTarget | None:
         """Return the folder to which executors write results themselves; None if they do not."""
         return None

@@ -72,6 +72,8 @@ class FileSink(Sink):
     Listed at the start and not later: if another driver replaces this one, files that appear since
     then are its own.
     """
+    _published: bool = field(default=False, compare=False)
+    """Whether files have got their names since the folder was synchronized."""
 
     def target(self) -> ResultTarget:
         """Return its folder and format."""
@@ -100,12 +102,19 @@ class FileSink(Sink):
         if not files:
             (self.folder / f"batch-{batch:09d}.{self.kind}").unlink(missing_ok=True)
             files = (target.write(results.table(), batch),) if len(results) else ()
+            for name in files:
+                target.sync(name)
         for name in files:
             target.publish(name)
-        if files:
-            sync(self.folder)  # executors have synchronized the files themselves
+        self._published = self._published or bool(files)
         if batch % _SWEEP == 0:
             target.sweep(batch)
+
+    def sync(self) -> None:
+        """Synchronize the folder; whoever wrote the files has synchronized them."""
+        if self._published:
+            sync(self.folder)
+            self._published = False
 
     def read_back(self, spark: SparkSession, schema: pa.Schema) -> DataFrame:
         """Return the rows in its files."""

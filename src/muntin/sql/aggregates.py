@@ -114,18 +114,20 @@ def _read_call(tokens: Tokens, start: int) -> Call:
             )
     refuse_aggregates(inside, "inside another one", _NEST)
     argument, fraction, key = _read_arguments(inside, function, tokens.source(name))
-    if distinct and function.by_time:
+    pair = function.arguments is Arguments.PAIR
+    if distinct and (function.by_time or pair):
+        why = "Take DISTINCT pairs in a sub-select in FROM" if pair else "It is one value already"
         raise tokens.error(
             name,
             f"{name.text} with DISTINCT is not supported",
-            f"It is one value already: write {name.text}({function.arguments})",
+            f"{why}: write {name.text}({function.arguments})",
         )
     if distinct and argument is None:
         raise tokens.error(
             name, "DISTINCT needs an expression", f"Write {name.text}(DISTINCT expression)"
         )
     condition, stop = _read_filter(tokens, end + 1)
-    distinct = distinct and not function.ignores_duplicates
+    distinct = (distinct or function.always_distinct) and not function.ignores_duplicates
     return Call(
         start,
         stop,
@@ -236,7 +238,7 @@ def _read_arguments(
     ):
         return None, "", None
     parts = split_commas(inside)
-    wanted = 2 if function.arguments in {Arguments.WITH_FRACTION, Arguments.WITH_KEY} else 1
+    wanted = 1 if function.arguments in {Arguments.ONE, Arguments.OPTIONAL} else 2
     if len(parts) != wanted or not all(len(part) for part in parts):
         form = f"{name}({function.arguments if wanted == 2 else 'expression'})"
         raise inside.error(
@@ -248,7 +250,7 @@ def _read_arguments(
         raise inside.error(
             inside.start, f"{name} needs an expression, not *", f"Write {name}(expression)"
         )
-    if function.arguments is Arguments.WITH_KEY:
+    if function.arguments in {Arguments.WITH_KEY, Arguments.PAIR}:
         return parts[0], "", parts[1]
     if wanted == 1:
         return parts[0], "", None

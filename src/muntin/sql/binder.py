@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -153,8 +154,9 @@ def _on_conditions(shape: SelectParts, writer: Writer, scope: NameScope) -> Iter
     for place, entry in enumerate(shape.entries):
         start = place if entry.join in {"", ","} else start
         if entry.on is not None:
-            near = NameScope(scope.sources, place + 1, start, scope.merged, scope.outputs)
-            yield from split_condition(entry.on, writer, near)
+            near = replace(scope, end=place + 1, start=start, hidden=scope.hidden - {place})
+            for condition in split_condition(entry.on, writer, near):
+                yield replace(condition, entry=place)
 
 
 def split_condition(tokens: Tokens, writer: Writer, scope: NameScope) -> Iterator[Condition]:
@@ -233,7 +235,7 @@ def bind_using(
             left, right = _using_pair(tokens, entry, (start, place), sources, frozenset(merged))
             merged.add(right.references[0])
             whole = Draft(f"{left.sql} = {right.sql}", left.references + right.references, tokens)
-            conditions.append(Condition(whole, "=", (left, right)))
+            conditions.append(Condition(whole, "=", (left, right), place))
     return frozenset(merged), conditions
 
 

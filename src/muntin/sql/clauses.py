@@ -16,6 +16,7 @@ from muntin.sql.refusals import ends_operand
 from muntin.sql.windows import Extent, begins_extent, read_extent, read_interval
 
 _WORDS = ("WINDOW", "EVERY", "EMIT", "FRESHNESS", "WITH")
+_BEFORE = {"WHERE", "FROM", "JOIN", "AND", "OR", "ORDER BY", "LIMIT", "OFFSET"}
 _HINT = "After the select come WINDOW, EVERY, EMIT, FRESHNESS and WITH (...), each once"
 
 
@@ -40,9 +41,7 @@ def cut_clauses(tokens: Tokens) -> tuple[Tokens, Clauses]:
         name = word(token)
         if name not in _WORDS:
             before = (
-                f"{name} must stand before {', '.join(sorted(seen))}"
-                if name in {"WHERE", "FROM", "JOIN", "AND", "OR"}
-                else ""
+                f"{name} must stand before {', '.join(sorted(seen))}" if name in _BEFORE else ""
             )
             raise tokens.error(
                 token,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from muntin.aggregates.function import Arguments
 from muntin.aggregates.types import is_ordered
 from muntin.model.window import Unbounded
 from muntin.plan.expression import Expression, OutputColumn
@@ -66,14 +67,26 @@ class Grouping:
     writer: Writer
     scope: NameScope
     _items: list[_Item] = field(default_factory=list)
+    _more: list[_Item] = field(default_factory=list)
     _keys: list[Draft] = field(default_factory=list)
     _calls: list[_Bound] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the items of the select list."""
+        items = [_Item(*cut_alias(*item)) for item in items_of(self.shape, self.tree)]
+        return [item.alias or plain_text(item.body) for item in items]
+
+    def also(self, name: str, tokens: Tokens) -> None:
+        """Add an item behind the select list; before :meth:`columns`."""
+        self._more.append(_Item(tokens, name))
 
     def columns(self) -> list[Draft]:
         """Return the columns of the rows below: keys, then the arguments of aggregates."""
         self._items = list(self._read_items())
         self._keys = list(self._read_keys())
-        for tokens in (*(item.body for item in self._items), self.shape.having):
+        more = [item.body for item in self._more]
+        for tokens in (*(item.body for item in self._items), self.shape.having, *more):
             for call in find_calls(tokens) if tokens is not None else ():
                 key = None if call.key is None else self.writer.write(unwrap(call.key), self.scope)
                 self._calls.append(_Bound(call, self._argument(call), key))
@@ -224,6 +237,7 @@ class Grouping:
         having = None
         if self.shape.having is not None:
             having = Condition(written.write(unwrap(self.shape.having)))
+        outputs += [(item.alias, written.write(item.body), item) for item in self._more]
         types = find_types([draft for _, draft, _ in outputs], [having] if having else [], above)
         for name, draft, _ in outputs:
             if name.casefold() in RESERVED:
@@ -237,8 +251,13 @@ class Grouping:
 
     @staticmethod
     def _key_place(call: Call, place: int, columns: Sequence[OutputColumn]) -> int:
-        """Return the place of a key, if it is of a type that has an order."""
+        """Return the place of a key or second argument, if it is of a type that can be one."""
         kind = columns[place].expression.type
+        if call.function.arguments is Arguments.PAIR:
+            if call.key is not None and not call.function.accepts(kind):
+                fact = f"{plain_text(call.tokens)} is over the type {kind}, which is not supported"
+                raise call.key.error(call.key.start, fact, "Cast it to a number")
+            return place
         if call.key is not None and not is_ordered(kind):
             fact = f"{plain_text(call.tokens)} goes by the type {kind}, which is not supported"
             raise call.key.error(call.key.start, fact, "Go by a number, a text or a time")

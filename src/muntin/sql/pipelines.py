@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from muntin.model.catalog import Catalog
-from muntin.plan.nodes import Join, Scan
+from muntin.plan.node import Node
+from muntin.plan.nodes import Join, Project, Scan, SetOperation, SetOperator
 from muntin.plan.query import Emit, Query
+from muntin.plan.semi_join import SemiJoin
+from muntin.plan.top_n import TopN
 from muntin.sql.clauses import Clauses, cut_clauses
 from muntin.sql.cursor import plain_options
 from muntin.sql.lexer import Tokens
@@ -28,9 +31,18 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         )
     selects = Selects(name, clauses, catalog)
     try:
-        root = selects.bind_join(select) if alone else selects.bind(select)
+        root = (
+            selects.bind_join(select)
+            if alone
+            else selects.bind(select, sorts=clauses.emit is Emit.SNAPSHOT)
+        )
     except RecursionError as error:
         raise too_deep(select) from error
+    if not alone and clauses.emit in {None, Emit.INSERTS} and _is_outer(root):
+        fact = "a query that is nothing but joins, some of them outer joins, has no default EMIT"
+        if clauses.emit is Emit.INSERTS:
+            fact = "EMIT INSERTS is not supported for LEFT, RIGHT, FULL, SEMI and ANTI JOIN"
+        raise tokens.error(tokens.start, fact, "End the query with EMIT CHANGES")
     query = Query(
         name=name,
         text=tokens.original,
@@ -40,7 +52,28 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         options=plain_options(clauses.options),
         place=tokens.place(tokens.start),
     )
-    return _fresh(query, clauses, tokens)
+    return _fresh(_sorted(query), clauses, tokens)
+
+
+def _sorted(query: Query) -> Query:
+    """Return a query whose snapshots are in order, if it says which."""
+    if query.emit is not Emit.SNAPSHOT or not isinstance(query.root, TopN):
+        return query
+    every = tuple(range(len(query.root.input.schema)))
+    hidden = len(every) - len(query.root.columns)
+    root = replace(query.root, columns=every)
+    return replace(query, root=root, sort=root.order, hidden=hidden)
+
+
+def _is_outer(root: Node) -> bool:
+    """Return whether a tree is nothing but joins, of which some keep rows by their matches."""
+    nodes = list(root.dataflow())
+    plain = all(
+        isinstance(node, (Join, Project, Scan, SemiJoin))
+        or (isinstance(node, SetOperation) and node.operator is SetOperator.UNION_ALL)
+        for node in nodes
+    )
+    return plain and any(isinstance(node, SemiJoin) for node in nodes)
 
 
 def _fresh(query: Query, clauses: Clauses, tokens: Tokens) -> Query:

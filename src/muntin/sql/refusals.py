@@ -14,23 +14,19 @@ from muntin.errors import SqlError
 from muntin.sql.functions import WITHOUT_PARENTHESES, Ban, refused_functions, why_refused
 from muntin.sql.lexer import Tokens, closing, is_symbol, is_text, split_commas, top_level, word
 
-_NO_ORDER = "A standing query has no end to sort or cut; sort what you read from it"
-_JOINS = "Only inner and cross joins are supported"
+_JOINS = "Write INNER, LEFT, RIGHT, FULL, SEMI or ANTI JOIN with ON, or CROSS JOIN"
 _SELECTS = "Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
 _NO_SELECTS = "sub-selects can only stand in FROM"
 _SET_WORDS = {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
 
 _CLAUSES = {
-    "ORDER BY": _NO_ORDER,
-    "LIMIT": _NO_ORDER,
-    "OFFSET": _NO_ORDER,
     "QUALIFY": "Window functions are not supported; use WINDOW or [ROWS n] to bound a stream",
     "LATERAL": _SELECTS,
     "PIVOT": "Select the columns themselves",
     "UNPIVOT": "Select the columns themselves",
     "TABLESAMPLE": "Use a condition in WHERE to take fewer rows",
 }
-_JOIN_KINDS = {"LEFT", "RIGHT", "FULL", "OUTER", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL"}
+_JOIN_KINDS = {"NATURAL", "ASOF", "POSITIONAL"}
 _NESTED = {
     "SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE",
     "SHOW",
@@ -39,7 +35,7 @@ _NOT_OPERANDS = {
     "SELECT", "DISTINCT", "ALL", "FROM", "WHERE", "ON", "USING", "JOIN", "AS", "BY", "FOR",
     "IF", "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "GLOB", "BETWEEN", "ESCAPE",
     "COLLATE", "INTERVAL", "LAMBDA", "CASE", "WHEN", "THEN", "ELSE", "HAVING", "UNION",
-    "INTERSECT", "EXCEPT", "SIMILAR TO", "GROUP BY", *_CLAUSES,
+    "INTERSECT", "EXCEPT", "SIMILAR TO", "GROUP BY", "ORDER BY", "LIMIT", "OFFSET", *_CLAUSES,
 }  # fmt: skip
 _OPERAND_ENDS = {")", "]", "}", "*"}
 
@@ -153,8 +149,8 @@ def _clause_findings(
     elif name == "USING" and follower == "SAMPLE":
         yield tokens.error(token, "USING SAMPLE is not supported", _CLAUSES["TABLESAMPLE"])
     elif name == "FETCH" and follower in {"FIRST", "NEXT"}:
-        yield tokens.error(token, "FETCH is not supported", _NO_ORDER)
-    elif name in _JOIN_KINDS and (follower == "JOIN" or follower in _JOIN_KINDS):
+        yield tokens.error(token, "FETCH is not supported", "Write LIMIT n")
+    elif name in _JOIN_KINDS and follower in {"JOIN", "LEFT", "RIGHT", "FULL", "INNER", "OUTER"}:
         yield tokens.error(token, f"{name} JOIN is not supported", _JOINS)
 
 

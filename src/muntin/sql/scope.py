@@ -23,7 +23,8 @@ class NameScope:
     WHERE and the select list see them all. ON sees those up to its own entry of FROM (``end``), and
     prefers for names without alias those since the last comma (``start``). The right column of a
     USING is ``merged`` into the left one and is found only under its alias. ``outputs`` are the
-    names of the select list.
+    names of the select list. The columns of ``hidden`` entries, of which a SEMI or ANTI JOIN keeps
+    none, are found only in its own ON.
     """
 
     sources: tuple[Scan, ...]
@@ -31,6 +32,7 @@ class NameScope:
     start: int = 0
     merged: frozenset[ColumnRef] = frozenset()
     outputs: frozenset[str] = frozenset()
+    hidden: frozenset[int] = frozenset()
 
     @cached_property
     def _columns(self) -> list[dict[str, str]]:
@@ -67,7 +69,11 @@ class NameScope:
         """Return the place in FROM of the source that goes by that name."""
         wanted = alias.casefold()
         return next(
-            (place for place in range(self.end) if self.sources[place].alias.casefold() == wanted),
+            (
+                place
+                for place in range(self.end)
+                if self.sources[place].alias.casefold() == wanted and place not in self.hidden
+            ),
             None,
         )
 
@@ -76,6 +82,7 @@ class NameScope:
         every = (
             ColumnRef(place, name)
             for place, source in enumerate(self.sources)
+            if place not in self.hidden
             for name in source.schema.names
         )
         return [reference for reference in every if reference not in self.merged]
@@ -86,6 +93,7 @@ class NameScope:
 
     def _bare(self, name: str, places: Iterable[int]) -> list[ColumnRef]:
         folded = name.casefold()
+        places = (place for place in places if place not in self.hidden)
         columns = ((place, self._columns[place].get(folded)) for place in places)
         references = [ColumnRef(place, column) for place, column in columns if column is not None]
         return [reference for reference in references if reference not in self.merged]
@@ -107,6 +115,12 @@ class NameScope:
                 offset,
                 f"{name} comes only later in FROM",
                 f"Move the condition to WHERE or to the ON of {name}",
+            )
+        if name.casefold() in {self.sources[place].alias.casefold() for place in self.hidden}:
+            return tokens.error(
+                offset,
+                f"{name} cannot be seen here: SEMI and ANTI JOIN keep no columns of it",
+                f"Use {name} in the ON of its join, or write LEFT JOIN",
             )
         hidden = next(
             (source for source in self.sources if source.relation.casefold() == name.casefold()),

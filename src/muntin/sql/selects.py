@@ -13,19 +13,37 @@ import pyarrow as pa
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import TimeWindow, Unbounded
-from muntin.plan.expression import POSITION, ColumnRef, Expression, OutputColumn, quote
+from muntin.plan.expression import (
+    POSITION,
+    ColumnRef,
+    Expression,
+    OutputColumn,
+    quote,
+)
 from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, Join, Scan
 from muntin.sql.aggregates import Call, is_aggregate, refuse_aggregates
 from muntin.sql.binder import OnAndWhere, bind_using, conditions_of, name_outputs, outputs_of
+from muntin.sql.bound_from import BoundFrom
 from muntin.sql.clauses import Clauses
+from muntin.sql.conjuncts import unwrap
 from muntin.sql.from_joins import Entries, combine_entries
 from muntin.sql.group_by import Grouping
 from muntin.sql.lexer import Tokens, closing, is_symbol, top_level, word
+from muntin.sql.order_by import (
+    ORDER_COLUMN,
+    ORDER_WORDS,
+    Ordering,
+    OrderItem,
+    cut_ordering,
+    read_ordering,
+)
+from muntin.sql.outer_checks import check_outer
+from muntin.sql.outer_joins import OuterJoins, kind_of
 from muntin.sql.refusals import refuse
 from muntin.sql.scope import NameScope
 from muntin.sql.set_operators import combine_selects, split_selects
-from muntin.sql.shape import FromEntry, SelectParts, read_shape
+from muntin.sql.shape import FromEntry, SelectParts, read_shape, read_tail
 from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition
 from muntin.sql.syntax import find_columns, parse_select
 from muntin.sql.typecheck import Condition, find_types, typed
@@ -45,10 +63,18 @@ def is_plain(tokens: Tokens) -> bool:
             return False
         if is_aggregate(tokens, index):
             return False
+    if has_outer_joins(tokens):
+        return False
     names = {word(tokens[index]) for index in top_level(tokens)}
     return not (
-        names & {"GROUP BY", "HAVING"} or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT")
+        names & {"GROUP BY", "HAVING", *ORDER_WORDS}
+        or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT")
     )
+
+
+def has_outer_joins(tokens: Tokens) -> bool:
+    """Return whether a select has joins that keep rows without a match, or only those with one."""
+    return any(kind_of(entry.join) for entry in read_shape(tokens).entries)
 
 
 def too_deep(tokens: Tokens) -> SqlError:
@@ -66,6 +92,23 @@ def _levels(root: Node) -> int:
     return count
 
 
+def _order_places(ordering: Ordering | None, names: Sequence[str]) -> list[tuple[OrderItem, int]]:
+    """Return the column of each item of ORDER BY; those that are not selected come behind."""
+    found: list[tuple[OrderItem, int]] = []
+    following = len(names)
+    for item in () if ordering is None else ordering.items:
+        place = item.find(names)
+        found.append((item, following if place is None else place))
+        following += place is None
+    return found
+
+
+def _first_of(node: Node, ordering: Ordering) -> Node:
+    """Return the first rows of a node, by columns of its own."""
+    names = node.schema.names
+    return ordering.over(node, ordering.find(names), len(names), 0)
+
+
 @dataclass
 class Selects:
     """Binds the selects of one standing query; ``joins`` counts the window joins found so far."""
@@ -75,22 +118,33 @@ class Selects:
     catalog: Catalog
     joins: int = 0
 
-    def bind(self, tokens: Tokens) -> Node:
-        """Return the node of selects with set operators between them."""
-        operands, operators = split_selects(tokens)
-        node = combine_selects(
-            [self._bind_operand(operand) for operand in operands], operators, operands
-        )
+    def bind(self, tokens: Tokens, *, sorts: bool = False) -> Node:
+        """Return the node of selects with set operators between them.
+
+        With ``sorts``, ORDER BY needs no LIMIT.
+        """
+        body, tail = cut_ordering(tokens)
+        operands, operators = split_selects(body)
+        if len(operands) == 1 and not (len(body) and is_symbol(body[0], "(")):
+            node = self._bind_operand(tokens, sorts=sorts)
+        else:
+            node = combine_selects(
+                [self._bind_operand(operand, sorts=sorts) for operand in operands],
+                operators,
+                operands,
+            )
+            if ordering := read_ordering(read_tail(tail), sorts=sorts):
+                node = _first_of(node, ordering)
         if _levels(node) > MOST_LEVELS:
             raise too_deep(tokens)
         return node
 
-    def _bind_operand(self, tokens: Tokens) -> Node:
+    def _bind_operand(self, tokens: Tokens, *, sorts: bool) -> Node:
         while len(tokens) and is_symbol(tokens[0], "(") and closing(tokens, 0) == len(tokens) - 1:
             tokens = tokens.part(1, len(tokens) - 1)
             operands, _ = split_selects(tokens)
             if len(operands) > 1:
-                return self.bind(tokens)
+                return self.bind(tokens, sorts=sorts)
         refuse(tokens)
         for index in top_level(tokens)[1:]:
             if (
@@ -104,7 +158,7 @@ class Selects:
                     f"{name} cannot stand inside a query",
                     f"Write {name} at the end, for the whole query",
                 )
-        return self._bind_select(tokens)
+        return self._bind_select(tokens, sorts=sorts)
 
     @staticmethod
     def _ends_select(tokens: Tokens, index: int) -> bool:
@@ -119,8 +173,10 @@ class Selects:
         assert isinstance(join, Join), "it is plain"
         return replace(join, name="")
 
-    def _bind_select(self, tokens: Tokens, *, alone: bool = False) -> Node:
+    def _bind_select(self, tokens: Tokens, *, alone: bool = False, sorts: bool = False) -> Node:
         shape = read_shape(tokens)
+        ordering = read_ordering(shape, sorts=sorts)
+        inside = None if shape.distinct else ordering
         self._refuse_selects(shape)
         tree = parse_select(shape.plain)
         entries = self._bind_entries(shape.entries)
@@ -130,7 +186,12 @@ class Selects:
             raise first.error(first[0], "the query reads no stream", _NO_STREAM)
         merged, using = bind_using(shape, sources)
         aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
-        scope = NameScope(sources, len(sources), merged=merged, outputs=aliases)
+        hidden = frozenset(
+            place
+            for place, entry in enumerate(shape.entries)
+            if kind_of(entry.join) in {"SEMI", "ANTI"}
+        )
+        scope = NameScope(sources, len(sources), 0, merged, aliases, hidden)
         writer = Writer(find_columns(tree))
         for place, condition in [
             ("in WHERE", shape.where),
@@ -139,18 +200,31 @@ class Selects:
             refuse_aggregates(condition, place, _HAVING)
         conditions = conditions_of(shape, using, writer, scope)
         conditions = conditions.having(self._since(shape, sources))
-        inputs = [node for _, node in entries]
+        check_outer(shape, conditions)
+        bound = BoundFrom(sources, [node for _, node in entries], shape.entries, conditions)
         if (
             shape.group is None
             and shape.having is None
             and not any(is_aggregate(item, at) for item in shape.items for at in range(len(item)))
         ):
             outputs = list(outputs_of(shape, tree, writer, scope))
+            visible = len(outputs)
+            places = _order_places(inside, [name for name, _ in outputs])
+            for item, at in places:
+                if at == len(outputs):
+                    draft = writer.write(unwrap(item.tokens), scope)
+                    outputs.append((f"{ORDER_COLUMN}{at}", draft))
             types = find_types([draft for _, draft in outputs], conditions.all, scope)
             select = name_outputs([(output, typed(draft, types)) for output, draft in outputs])
-            rows = self._rows(inputs, sources, conditions.predicates(types), select, tokens)
+            ties = self._order(bound.ordered, sources) if inside is not None else []
+            rows = self._rows(bound, conditions.predicates(types), (*select, *ties), tokens)
         else:
             grouping = Grouping(shape, tree, writer, scope)
+            visible, ties = len(shape.items), []
+            places = _order_places(inside, grouping.names if inside else [])
+            for item, at in places:
+                if at >= visible:
+                    grouping.also(f"{ORDER_COLUMN}{at}", item.tokens)
             drafts = grouping.columns()
             types = find_types(drafts, conditions.all, scope)
             columns = [
@@ -158,14 +232,19 @@ class Selects:
             ]
             predicates = conditions.predicates(types)
             order = (
-                [] if grouping.by_time is None else self._order(grouping.by_time, inputs, sources)
+                []
+                if grouping.by_time is None
+                else self._order_for(grouping.by_time, bound.ordered, sources)
             )
             rows = grouping.node(
-                lambda select: self._rows(inputs, sources, predicates, select, tokens),
+                lambda select: self._rows(bound, predicates, select, tokens),
                 columns,
                 order,
             )
-        return Distinct(rows) if shape.distinct else rows
+        if inside is not None:
+            return inside.over(rows, [at for _, at in places], visible, len(ties))
+        rows = Distinct(rows) if shape.distinct else rows
+        return rows if ordering is None else _first_of(rows, ordering)
 
     def _since(self, shape: SelectParts, sources: Sequence[Scan]) -> Iterator[Condition]:
         """Yield the conditions of landmark windows: rows from an instant on."""
@@ -177,18 +256,26 @@ class Selects:
                 text = f"epoch_us({quote(time.flat)}) >= {source.window.since}"
                 yield Condition(Draft(text, (time,), entry.tokens))
 
-    def _order(
-        self, call: Call, inputs: Sequence[Node | None], sources: tuple[Scan, ...]
+    def _order_for(
+        self, call: Call, inputs: Sequence[object], sources: tuple[Scan, ...]
     ) -> list[OutputColumn]:
-        """Return the columns that order rows for FIRST and LAST.
-
-        The time of the newest member, then the places of all in their streams.
-        """
+        """Return the columns that order rows for FIRST and LAST."""
         if any(inputs):
             hint = "Take it inside the sub-select, over streams and tables"
             raise call.tokens.error(
-                call.tokens.start, f"{call.tokens[0].text} over a sub-select is not supported", hint
+                call.tokens.start,
+                f"{call.tokens[0].text} over a sub-select or an outer join is not supported",
+                hint,
             )
+        return self._order(inputs, sources)
+
+    def _order(self, inputs: Sequence[object], sources: tuple[Scan, ...]) -> list[OutputColumn]:
+        """Return the columns that order rows: none over sub-selects.
+
+        The time of the newest member, then the places of all in their streams.
+        """
+        if any(inputs) or all(source.stored for source in sources):
+            return []
         places = [ColumnRef(place, POSITION) for place in range(len(sources))]
         order = [
             Expression(quote(reference.flat), (reference,), pa.int64()) for reference in places
@@ -205,7 +292,7 @@ class Selects:
         else:
             instants = ", ".join(f"epoch_us({quote(reference.flat)})" for reference in times)
             order.insert(0, Expression(f"greatest({instants})", times, pa.int64()))
-        return [OutputColumn(f"o{number}", expression) for number, expression in enumerate(order)]
+        return [OutputColumn(f"#o{number}", expression) for number, expression in enumerate(order)]
 
     def _bind_entries(self, entries: Sequence[FromEntry]) -> list[tuple[Scan, Node | None]]:
         found: list[tuple[Scan, Node | None]] = []
@@ -254,8 +341,7 @@ class Selects:
 
     def _rows(
         self,
-        inputs: Sequence[Node | None],
-        sources: tuple[Scan, ...],
+        bound: BoundFrom,
         predicates: OnAndWhere,
         select: tuple[OutputColumn, ...],
         tokens: Tokens,
@@ -264,15 +350,29 @@ class Selects:
 
         A join of streams and tables, or one over sub-selects too.
         """
-        if not any(inputs):
-            if all(source.stored for source in sources):
-                raise tokens.error(
-                    tokens.start,
-                    "a select reads no stream",
-                    _NO_STREAM,
-                )
-            return self._window_join(sources, predicates, select)
-        return combine_entries(Entries(sources, inputs), predicates, select, self._window_join)
+        sources = bound.sources
+        if not any(bound.nodes) and all(source.stored for source in sources):
+            raise tokens.error(tokens.start, "a select reads no stream", _NO_STREAM)
+        entries = Entries(sources, bound.nodes)
+        joins = bound.joins(predicates[0])
+        if joins.is_outer:
+            return OuterJoins(entries, joins, self._window_join, self._fresh).bind(
+                predicates[1], select
+            )
+        if any(bound.nodes):
+            return combine_entries(entries, predicates, select, self._window_join)
+        return self._window_join(sources, predicates, select)
+
+    def _fresh(self, root: Node) -> Node:
+        """Return a tree whose window joins have names that no other one has."""
+
+        def rule(node: Node) -> Node:
+            if not (isinstance(node, Join) and node.is_leaf):
+                return node
+            self.joins += 1
+            return replace(node, name=f"{self.name}/{self.joins}")
+
+        return root.transform(rule)
 
     def _window_join(
         self, sources: tuple[Scan, ...], predicates: OnAndWhere, select: tuple[OutputColumn, ...]

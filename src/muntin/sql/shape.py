@@ -15,9 +15,9 @@ from sqlglot import TokenType
 from muntin.sql.lexer import Tokens, closing, is_name, is_symbol, split_commas, top_level, word
 from muntin.sql.windows import BRACKET_HINT
 
-_JOIN_WORDS = {"INNER", "CROSS"}
-_CLAUSES = ("WHERE", "GROUP BY", "HAVING")
-_ORDER = "Write SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..., each once"
+_JOIN_WORDS = {"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"}
+_CLAUSES = ("WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET")
+_ORDER = f"Write SELECT ... FROM ... {' ... '.join(_CLAUSES)} ..., each once"
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,9 @@ class SelectParts:
     distinct: bool = False
     group: Tokens | None = None
     having: Tokens | None = None
+    order: Tokens | None = None
+    limit: Tokens | None = None
+    offset: Tokens | None = None
 
 
 def read_shape(tokens: Tokens) -> SelectParts:
@@ -76,12 +79,7 @@ def read_shape(tokens: Tokens) -> SelectParts:
             "Name the streams to select from: SELECT ... FROM stream WINDOW ...",
         )
     clauses = [index for index in top if index > source and word(tokens[index]) in _CLAUSES]
-    cuts = dict(zip(clauses, [*clauses[1:], len(tokens)], strict=False))
-    parts = {word(tokens[start]): tokens.part(start + 1, end) for start, end in cuts.items()}
-    if [word(tokens[index]) for index in clauses] != [name for name in _CLAUSES if name in parts]:
-        raise tokens.error(
-            tokens[clauses[-1]], f"{word(tokens[clauses[-1]])} stands at the wrong place", _ORDER
-        )
+    parts = _read_clauses(tokens, clauses)
     entries = _read_entries(tokens.part(source + 1, clauses[0] if clauses else None))
     distinct = word(tokens[1]) == "DISTINCT"
     first = 2 if distinct or word(tokens[1]) == "ALL" else 1
@@ -103,7 +101,29 @@ def read_shape(tokens: Tokens) -> SelectParts:
         distinct,
         parts.get("GROUP BY"),
         parts.get("HAVING"),
+        parts.get("ORDER BY"),
+        parts.get("LIMIT"),
+        parts.get("OFFSET"),
     )
+
+
+def read_tail(tokens: Tokens) -> SelectParts:
+    """Return what stands behind selects with set operators: ORDER BY, LIMIT and OFFSET."""
+    clauses = [index for index in top_level(tokens) if word(tokens[index]) in _CLAUSES]
+    parts = _read_clauses(tokens, clauses)
+    order = (parts.get(name) for name in ("ORDER BY", "LIMIT", "OFFSET"))
+    return SelectParts((), (), None, tokens, False, None, None, *order)
+
+
+def _read_clauses(tokens: Tokens, clauses: list[int]) -> dict[str, Tokens]:
+    """Return what follows each word of a clause, in the order that SQL has them in."""
+    cuts = dict(zip(clauses, [*clauses[1:], len(tokens)], strict=False))
+    parts = {word(tokens[start]): tokens.part(start + 1, end) for start, end in cuts.items()}
+    if [word(tokens[index]) for index in clauses] != [name for name in _CLAUSES if name in parts]:
+        raise tokens.error(
+            tokens[clauses[-1]], f"{word(tokens[clauses[-1]])} stands at the wrong place", _ORDER
+        )
+    return parts
 
 
 def _read_entries(region: Tokens) -> tuple[FromEntry, ...]:

@@ -32,11 +32,15 @@ _GROUP = 200
 
 @dataclass(frozen=True)
 class Condition:
-    """A conjunct that was written down; a comparison has its operator and both sides too."""
+    """A conjunct that was written down; a comparison has its operator and both sides too.
+
+    ``entry`` is the place in FROM whose ON or USING it is part of.
+    """
 
     whole: Draft
     operator: str = ""
     sides: tuple[Draft, ...] = ()
+    entry: int | None = None
 
 
 def find_types(

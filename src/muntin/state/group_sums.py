@@ -64,6 +64,11 @@ class GroupCounts(GroupArray):
         count_slots(slots.arrays, weights, self._array, out)
         return out
 
+    def of(self, groups: Integers) -> Integers:
+        """Return the numbers of groups."""
+        found: Integers = self._array[groups]
+        return found
+
 
 class WholeSums(GroupArray):
     """A sum of integers per group, in three words."""

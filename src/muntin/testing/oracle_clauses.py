@@ -23,6 +23,8 @@ from muntin.plan.nodes import (
     SetOperation,
     SetOperator,
 )
+from muntin.plan.semi_join import SemiJoin
+from muntin.plan.top_n import RowNumbering, SortKey, TopN
 
 Clause: TypeAlias = Callable[[Any, list[str]], str]
 """Makes the SQL of a node, given that of its inputs."""
@@ -114,6 +116,42 @@ def _set_operation(node: SetOperation, inputs: list[str]) -> str:
     return f"SELECT * FROM ({left}) l WHERE NOT EXISTS ({equal})"
 
 
+def _top_n(node: TopN, inputs: list[str]) -> str:
+    names = node.input.schema.names
+    order = [_sort_key(key, names) for key in node.order]
+    by = ", ".join(quote(names[place]) for place in node.keys)
+    peers = order if node.numbering is RowNumbering.ROW_NUMBER else order[: node.peers]
+    over = f"{f'PARTITION BY {by} ' if by else ''}ORDER BY {', '.join(peers)}"
+    number = f"{node.numbering.value}() OVER ({over})"
+    items = [quote(names[place]) for place in node.columns]
+    items += [f"{number} AS {quote(node.number)}"] if node.number else []
+    bound = "" if node.stop is None else f" AND {number} <= {node.stop}"
+    kept = f"{number} > {node.offset}{bound}"
+    return f"SELECT {', '.join(items)} FROM ({inputs[0]}) QUALIFY {kept}"
+
+
+def _sort_key(key: SortKey, names: list[str]) -> str:
+    direction = "DESC" if key.descending else "ASC"
+    nulls = "FIRST" if key.nulls_first else "LAST"
+    return f"{quote(names[key.column])} {direction} NULLS {nulls}"
+
+
+def _semi_join(node: SemiJoin, inputs: list[str]) -> str:
+    left, right = (
+        _flat(place, text, child.schema.names)
+        for place, (text, child) in enumerate(zip(inputs, node.inputs, strict=True))
+    )
+    equal = "IS NOT DISTINCT FROM" if node.nulls_match else "="
+    on = [f"({key.left.sql}) {equal} ({key.right.sql})" for key in node.keys]
+    on += [f"({condition.sql})" for condition in node.conditions]
+    names = (f"{quote(ColumnRef(0, name).flat)} AS {quote(name)}" for name in node.schema.names)
+    word = "NOT EXISTS" if node.anti else "EXISTS"
+    return (
+        f"SELECT {', '.join(names)} FROM {left} "
+        f"WHERE {word} (SELECT 1 FROM {right} WHERE {' AND '.join(on)})"
+    )
+
+
 ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
     Scan: _scan,
     Exchange: _exchange,
@@ -122,5 +160,7 @@ ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
     GroupBy: _group_by,
     Distinct: _distinct,
     SetOperation: _set_operation,
+    TopN: _top_n,
+    SemiJoin: _semi_join,
 }
 """The clause of every node class."""

@@ -81,7 +81,7 @@ class PipelineOracle:
         rows = run_sql(self._sql, {**answers, **self._tables})
         schema = pa.schema(list(self._query.output_schema)[2:])
         return pa.table(
-            [column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)],
+            [column.cast(field.type) for column, field in zip(rows.columns, schema, strict=False)],
             schema=schema,
         )
 

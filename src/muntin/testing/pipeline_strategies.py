@@ -50,14 +50,25 @@ _BY_TIME = (
     "LAST({x})",
     "LAST({x} + {y}) FILTER (WHERE {y} > 1)",
     "LAST({x}) - FIRST({x})",
+    "ANY_VALUE({x})",
 )
+_DEFINED_HERE = ("APPROX_COUNT_DISTINCT({x})",)
+"""Aggregates whose values in DuckDB are estimates, or depend on the order of its scan."""
 _BY_KEY = (
     "ARG_MAX({x}, {y})",
     "ARG_MIN({y}, {x})",
     "ARG_MAX({x}, {y} % 2) FILTER (WHERE {y} <> 2)",
     "ARG_MIN({x}, CAST({y} AS VARCHAR))",
 )
-_SPREAD = ("STDDEV_SAMP({x})", "STDDEV_POP({x})", "VAR_SAMP({x})", "VAR_POP({x})")
+_SPREAD = (
+    "STDDEV_SAMP({x})",
+    "STDDEV_POP({x})",
+    "VAR_SAMP({x})",
+    "VAR_POP({x})",
+    "COVAR_POP({x}, {y})",
+    "COVAR_SAMP({x}, {y}) FILTER (WHERE {y} <> 2)",
+    "CORR({x}, {y})",
+)
 _SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS")
 
 
@@ -65,7 +76,8 @@ _SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT A
 class PipelineShape:
     """What pipelines may look like: how deeply sub-selects are nested.
 
-    Whether there are spreads, FIRST and LAST, several windows.
+    Whether there are spreads, what depends on the order of rows (FIRST, LAST, ORDER BY with
+    LIMIT), several windows.
     """
 
     depth: int = 2
@@ -148,7 +160,8 @@ def _selects(
         right, _ = draw(_selects(drawn, depth - 1, columns))
         operator = draw(st.sampled_from(_SETS if drawn.shape.minus else _SETS[:-1]))
         left, right = (
-            f"({part})" if any(name in part for name in _SETS) else part for part in (left, right)
+            f"({part})" if any(name in part for name in (*_SETS, "LIMIT")) else part
+            for part in (left, right)
         )
         return f"{left} {operator} {right}", columns
     return draw(_select(drawn, depth, columns)), columns
@@ -183,8 +196,13 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
             f"{draw(number)}{draw(st.sampled_from(['', '', ' * 2', ' + 1']))} AS c{place}"
             for place in range(columns)
         ]
-        return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{', '.join(items)} {source}"
+        first = draw(_first_rows(drawn, columns, numbers if kind == "plain" else []))
+        return (
+            f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{', '.join(items)} {source}{first}"
+        )
     functions = (*_WHOLE, *_MORE, *_ONCE, *_WITHIN, *(_SPREAD if drawn.shape.spreads else ()))
+    if drawn.shape.by_time:
+        functions = (*functions, *_DEFINED_HERE)
     if drawn.shape.by_time and not any(entry.select for entry in entries):
         functions = (*functions, *_BY_TIME, *_BY_KEY)
     calls = [
@@ -197,14 +215,31 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
         calls[-1] = f"COUNT(DISTINCT {counted}) + length(coalesce(MAX({measured}), ''))"
     if kind == "global":
         having = draw(st.sampled_from(["", "", " HAVING COUNT(*) > 1"]))
-        return f"SELECT {_items(calls)} {source}{having}"
+        return f"SELECT {_items(calls)} {source}{having}{draw(_first_rows(drawn, columns, []))}"
     key = draw(st.sampled_from([*numbers, *texts, f"{draw(number)} % 2"]))
     if key not in texts and draw(st.booleans()):
         calls[0] = key
     having = draw(
         st.sampled_from(["", "", " HAVING COUNT(*) > 1", f" HAVING MAX({draw(number)}) > 1"])
     )
-    return f"SELECT {_items(calls)} {source} GROUP BY {key}{having}"
+    first = draw(_first_rows(drawn, columns, [key, "COUNT(*)"]))
+    return f"SELECT {_items(calls)} {source} GROUP BY {key}{having}{first}"
+
+
+@st.composite
+def _first_rows(draw: st.DrawFn, drawn: _Drawn, columns: int, others: list[str]) -> str:
+    """Draw ORDER BY with LIMIT, by columns of the result and by other expressions."""
+    if not drawn.shape.by_time or draw(st.integers(0, 3)):
+        return ""
+    names = [*(f"c{place}" for place in range(columns)), "1", *others]
+    keys = [
+        draw(st.sampled_from(names))
+        + draw(st.sampled_from(["", "", " ASC", " DESC"]))
+        + draw(st.sampled_from(["", "", " NULLS FIRST", " NULLS LAST"]))
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    offset = draw(st.sampled_from(["", "", " OFFSET 1", " OFFSET 3"]))
+    return f" ORDER BY {', '.join(keys)} LIMIT {draw(st.integers(0, 3))}{offset}"
 
 
 def _items(calls: list[str]) -> str:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
-from muntin.operators.pair_join import Key, PairJoin, key_type
+from muntin.operators.pair_join import Key, PairJoin
 from muntin.operators.signed import NEVER, Changes
 from muntin.plan.expression import ColumnRef, Expression
+from muntin.plan.key_types import key_type
 
 Change = tuple[int, int, int | None, str, int]
 """Time, sign, key, value, end."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from muntin.spark.driver.output_writer import OutputWriter
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.partition.spool import Spool
 from muntin.spark.sink_ownership import SinkOwner
-from muntin.spark.sinks import FileSink, Sink, SinkMaker, SparkSink
+from muntin.spark.sinks import FileSink, Sink, SinkError, SinkMaker, SparkSink
 from muntin.spark.storage import LocalStorage
 from muntin.sql.script import read_query
 
@@ -121,9 +122,15 @@ def test_files_are_on_disk_before_a_batch_is_complete(
     monkeypatch.setattr(os, "fsync", noted)
     sink = FileSink(tmp_path / "out", "parquet")
     file = sink.target().write(RESULTS, 0, 0)
+    sink.target().sync(file)
     assert synced == [tmp_path.name, file], "the new folder and the file"
     sink.write(BatchResults(RESULTS.schema, 3, (file,)), 0)
+    assert not synced[2:], "all sinks are synchronized together, when each has its results"
+    sink.sync()
     assert synced[2:] == ["out"], "the names in the folder"
+    sink.write(BatchResults(RESULTS.schema, 0), 1)
+    sink.sync()
+    assert not synced[3:], "nothing was written since"
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(
@@ -167,6 +174,25 @@ def test_what_an_interrupted_attempt_wrote_is_removed_even_if_there_are_no_resul
     sink.claim(SinkOwner("run", "q", "one", "checkpoint"), replace=False)
     sink.write(BatchResults.of(RESULTS.slice(0, 0)), 4)
     assert Place.names == ["batch=3"]
+
+
+def test_a_sink_that_cannot_be_synchronized_fails_the_batch(tmp_path: Path) -> None:
+    class Unsynchronized(Sink):
+        def write(self, results: BatchResults, batch: int) -> None:
+            pass
+
+        def sync(self) -> None:
+            raise OSError("no space left")
+
+    query: Any = SimpleNamespace(
+        query=SimpleNamespace(name="q", output_schema=RESULTS.schema),
+        sink=Unsynchronized(),
+        deployed=SimpleNamespace(incarnation="one"),
+    )
+    writer = OutputWriter(LocalStorage(tmp_path), Spool(LocalStorage(tmp_path / "spool")))
+    writer.begin(Deployment((), {}, (), (), 1), 0)
+    with pytest.raises(SinkError, match="sink of query q failed in batch 0: OSError: no space"):
+        writer.write({}, 0, {"q": query}, ())
 
 
 def test_late_rows_of_an_interrupted_attempt_are_removed(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         ("CREATE QUERY q AS", "query q, line 1, column 18: a query begins with SELECT."),
         (
             "CREATE QUERY q AS\nSELECT a FROM A LIMIT 1",
-            "query q, line 2, column 17: LIMIT is not supported.",
+            "query q, line 2, column 23: LIMIT without ORDER BY",
         ),
         ("DROP VIEW v", "line 1, column 6: unexpected 'VIEW', expected STREAM, TABLE or QUERY."),
         ("DROP QUERY a, b", "line 1, column 13: unexpected ','. Drop one thing at a time"),

@@ -130,12 +130,6 @@ class ProbeLimiter:
             for rate in (*budgets.rates, budgets.cap, budgets.work)
         ]
         self._rates[:-3], self._rates[-2:] = scaled[:-1], (budgets.part, scaled[-1])
-        if self._reporting is not None:
-            self._cycles[layout.P_BASE] = self._reporting + 1
-        else:
-            following = self._cycles[layout.P_NEXT]
-            # A cycle that has begun and has no sample yet is not the next one.
-            self._cycles[layout.P_BASE] = following + int(following == self._cycles[layout.P_CYCLE])
 
     def see(self, time: int, counts: Sequence[int]) -> None:
         """Measure freshness from an instant and from rows per stream, where those are ahead."""

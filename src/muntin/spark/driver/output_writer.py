@@ -12,6 +12,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -52,6 +53,9 @@ from muntin.spark.storage.tables import TablesByBatch
 RequestedRows: TypeAlias = dict[str, dict[tuple[str, str], list[pa.Table]]]
 """Rows that partitions hold, by control row, dataflow and stream."""
 
+
+_SYNCED = 16
+"""The most sinks that are synchronized at the same time."""
 
 Release: TypeAlias = Callable[[str, Mark, pa.Table], None]
 """Passes results of a query to its subscribers."""
@@ -181,6 +185,9 @@ class OutputWriter:
                 # Those of queries that were suspended or dropped while the batch ran.
                 for file in {*written_files(found, name)} - published:
                     target.discard(file)
+            for query, done in _synced(list(queries.values())):
+                with self._named(f"the sink of query {query.query.name}", batch):
+                    done.result()
             late = {stream.name: self._write_late(found, batch, stream) for stream in streams}
         finally:
             self._thread = None
@@ -300,3 +307,11 @@ class OutputWriter:
 def _tables(spool: Spool, rows: Iterable[Row]) -> list[pa.Table]:
     """Return the tables of outputs, from the rows themselves or from the spool."""
     return [spool.take(bytes(row["blob"]), row["file"]) for row in rows]
+
+
+def _synced(queries: Collection[RegisteredQuery]) -> list[tuple[RegisteredQuery, Future[None]]]:
+    """Make what the sinks have durable; they wait for the disk together, not in turn."""
+    if not queries:
+        return []
+    with ThreadPoolExecutor(min(len(queries), _SYNCED)) as pool:
+        return [(query, pool.submit(query.sink.sync)) for query in queries]

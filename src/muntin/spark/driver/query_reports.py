@@ -11,7 +11,7 @@ from muntin.engine.subscription import Subscription
 from muntin.errors import CatalogError, InputError
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream
-from muntin.model.settings import Scheduler, Settings
+from muntin.model.settings import OverloadMode, ProbeChoice, Scheduler, Settings
 from muntin.plan.description import Description, draw
 from muntin.spark.driver.explain import described
 from muntin.spark.driver.load_controller import LoadController
@@ -81,7 +81,16 @@ class QueryReports:
         }
 
     def _without_effect(self, name: str, given: Settings) -> dict[str, str]:
-        """Return why the scheduler of a query has no effect, if it has none."""
+        """Return the settings of a query that have no effect, each with the reason."""
+        overload, found = given.overload, self._scheduler_without_effect(name, given)
+        if overload.mode is OverloadMode.ADAPT and overload.probe_choice is ProbeChoice.KEY:
+            found["probe_choice"] = (
+                "partitions have different keys, so that a slice of all keys would load them "
+                "unevenly: the oldest rows of a cycle probe"
+            )
+        return found
+
+    def _scheduler_without_effect(self, name: str, given: Settings) -> dict[str, str]:
         if given.sharing.scheduler is Scheduler.LWO:
             return {}
         if not self._subscriptions.any():

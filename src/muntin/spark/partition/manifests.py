@@ -131,12 +131,16 @@ class ManifestLog:
         return self._newest()[0]
 
     def _newest(self) -> Completed:
-        """Return the last complete batch, without those of drivers that were replaced before it."""
+        """Return the last complete batch, without those of drivers that were replaced before it.
+
+        An empty file is what an interrupted ``put`` may leave in an object store. It was never
+        complete, so nothing is based on it.
+        """
         starts = self._fence.starts()
-        valid = (
-            (batch, token) for batch, token in self._completed() if counts(batch, token, starts)
-        )
-        return max(valid, default=NONE)
+        for batch, token in sorted(self._completed(), reverse=True):
+            if counts(batch, token, starts) and self._storage.start_of(_name(batch, token), 1):
+                return batch, token
+        return NONE
 
     def load(self, completed: Completed | None = None) -> CommittedState:
         """Read the state after a batch, by default the last complete one.

@@ -19,7 +19,7 @@ from muntin.spark.exchange.merge_results import net_changes
 from muntin.spark.exchange.messages import PartitionOutput
 from muntin.spark.partition.partition import RESULTS
 from muntin.spark.partition.result_writer import ResultPlan, split
-from muntin.spark.partition.spool import Sent, Spool
+from muntin.spark.partition.spool import Spool
 from muntin.spark.partition.task import outputs_of
 
 
@@ -49,12 +49,12 @@ class MergeTask:
         for _ in ids:
             pass
         part = context.partitionId()
-        sent: list[Sent] = []
-        for query in self.queries:
-            output = PartitionOutput(RESULTS, query.name, self._merged(query, part))
-            if len(output.table):
-                sent += self.plan.send(output, self.spool, self.batch, part)
-        yield outputs_of(sent)
+        outputs = [
+            PartitionOutput(RESULTS, query.name, self._merged(query, part))
+            for query in self.queries
+        ]
+        changed = [output for output in outputs if len(output.table)]
+        yield outputs_of(self.plan.send(changed, self.spool, self.batch, part))
 
     def _merged(self, query: ChangesToMerge, part: int) -> pa.Table:
         tables = [self.spool.take(*piece) for piece in query.split[part]]

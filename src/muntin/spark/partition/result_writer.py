@@ -7,7 +7,9 @@ are split by value, so that equal rows of all partitions meet in one part
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +23,9 @@ from muntin.spark.exchange.messages import PartitionOutput
 from muntin.spark.partition.partition import RESULTS
 from muntin.spark.partition.spool import FEW, Sent, Spool
 from muntin.spark.result_target import ResultTarget
+
+_SYNCED = 8
+"""The most files that are synchronized at the same time."""
 
 WRITTEN = "written"
 """The kind of output that is a file in the folder of a sink."""
@@ -43,25 +48,53 @@ class ResultPlan:
     merged: tuple[str, ...] = ()
     parts: int = 1
 
-    def send(self, output: PartitionOutput, spool: Spool, batch: int, part: int) -> Iterator[Sent]:
-        """Write an output to its target or to the spool; yield what to send to the driver."""
-        if output.kind == RESULTS and output.name in self.targets:
-            target = self.targets[output.name]
-            try:
-                file = target.write(output.table, batch, part)
-            except OSError as error:
-                raise RunError(
-                    f"the results of query {output.name} cannot be written to {target.folder}: "
-                    f"{error.strerror}",
-                    hint="Give a folder that every machine can write to, with room on its disk",
-                ) from error
-            yield Sent(WRITTEN, output.name, len(output.table), b"", file)
-        elif output.kind == RESULTS and output.name in self.merged and output.table.nbytes > FEW:
-            pieces = split(output.table, self.parts)
-            for number, piece in pieces.items():
+    def send(
+        self, outputs: Iterable[PartitionOutput], spool: Spool, batch: int, part: int
+    ) -> list[Sent]:
+        """Write outputs to their targets or to the spool; return what to send to the driver.
+
+        Each file is synchronized with the disk while the next ones are written.
+        """
+        sent: list[Sent] = []
+        synced: list[Future[None]] = []
+        with ThreadPoolExecutor(_SYNCED) as pool:  # it starts threads as they are needed
+            for output in outputs:
+                target = self.targets.get(output.name) if output.kind == RESULTS else None
+                if target is None:
+                    sent += self._spooled(output, spool)
+                    continue
+                with _writing(output.name, target):
+                    file = target.write(output.table, batch, part)
+                synced.append(pool.submit(_sync, output.name, target, file))
+                sent.append(Sent(WRITTEN, output.name, len(output.table), b"", file))
+        for done in synced:
+            done.result()
+        return sent
+
+    def _spooled(self, output: PartitionOutput, spool: Spool) -> Iterator[Sent]:
+        """Write an output to the spool, in parts if it has many changes to merge."""
+        if output.kind == RESULTS and output.name in self.merged and output.table.nbytes > FEW:
+            for number, piece in split(output.table, self.parts).items():
                 yield spool.put(PartitionOutput(changes_kind(number), output.name, piece))
         else:
             yield spool.put(output)
+
+
+@contextmanager
+def _writing(query: str, target: ResultTarget) -> Iterator[None]:
+    """Name the query and its folder if writing fails."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"the results of query {query} cannot be written to {target.folder}: {error.strerror}",
+            hint="Give a folder that every machine can write to, with room on its disk",
+        ) from error
+
+
+def _sync(query: str, target: ResultTarget, file: str) -> None:
+    with _writing(query, target):
+        target.sync(file)
 
 
 def split(changes: pa.Table, parts: int) -> dict[int, pa.Table]:

@@ -122,13 +122,8 @@ class StateServer:
             storage_at(order.storage).put(file, encode_batch(applied.snapshot))
         stored = StoredBatch(file, applied.note)
         spool = Spool(storage_at(order.spool))
-        sent = [
-            one
-            for output in applied.outputs
-            for one in order.results.send(output, spool, batch.batch, partition.number)
-        ]
         return Answer(
-            sent,
+            order.results.send(applied.outputs, spool, batch.batch, partition.number),
             PartitionChange(partition.number, stored, tuple(applied.gone)),
             replace(applied.stats, unsent=unsent),
         )
@@ -184,7 +179,7 @@ class _Lifetime:
 
     parent: int
     idle: float | None = field(default_factory=time.monotonic)
-    """Since when it is idle; None while a request is answered."""
+    """Since when it is idle; None while it is busy."""
     patience: float = _IDLE
 
     client: Connection | None = None
@@ -193,8 +188,8 @@ class _Lifetime:
     """Returns the clients whose requests wait."""
 
     @contextlib.contextmanager
-    def busy(self, client: Connection) -> Iterator[None]:
-        """Count as busy while a request is answered."""
+    def busy(self, client: Connection | None = None) -> Iterator[None]:
+        """Count as busy while a request is answered, or kernels are loaded."""
         self.idle, self.patience, self.client = None, _IDLE, client
         try:
             yield
@@ -215,8 +210,8 @@ class _Lifetime:
         """Wait until the process must end, then end it."""
         while (since := self.idle) is None or time.monotonic() - since <= self.patience:
             time.sleep(_WATCH)
-            if (client := self.client) is not None:
-                for one in {client, *self.waiting()}:
+            if self.idle is None:
+                for one in {*self.waiting(), *([] if (own := self.client) is None else [own])}:
                     with contextlib.suppress(OSError):  # it has given up
                         send_alive(one)
             try:
@@ -232,19 +227,26 @@ class _Lifetime:
 
 
 class Clients:
-    """The connections of a server: workers keep theirs from batch to batch."""
+    """The connections of a server: workers keep theirs from batch to batch.
+
+    A thread accepts new ones, so that a client gets signs of life however long another one's
+    request takes.
+    """
 
     def __init__(self, listening: socket.socket, key: bytes) -> None:
         self._listening = listening
         self._key = key
         self._open: list[Connection] = []
+        self._accepted, self._news = socket.socketpair()
+        """The second one is readable when a connection was added."""
+        threading.Thread(target=self._accept_all, daemon=True).start()
 
     def next(self) -> tuple[Connection, tuple[Any, ...]]:
         """Wait for the next request of any client, and return it with the connection."""
         while True:
-            for ready in wait([self._listening, *self._open]):
-                if ready is self._listening:
-                    self._accept()
+            for ready in wait([self._news, *self._open]):
+                if ready is self._news:
+                    self._news.recv(_BACKLOG)
                     continue
                 assert isinstance(ready, Connection), "one of the open ones"
                 try:
@@ -259,6 +261,10 @@ class Clients:
         except (OSError, ValueError):  # one was closed at this moment
             return []
         return [one for one in ready if isinstance(one, Connection)]
+
+    def _accept_all(self) -> None:
+        while True:
+            self._accept()
 
     def _accept(self) -> None:
         """Accept a client that proves in time that it has the key."""
@@ -275,6 +281,7 @@ class Clients:
                     raise
                 limit(own, 0)  # batches may be far apart
             self._open.append(connection)
+            self._accepted.send(b"+")
 
     def drop(self, connection: Connection) -> None:
         """Close a connection."""
@@ -299,7 +306,8 @@ def serve(address: str, key: str, parent: int) -> None:
     listening.listen(_BACKLOG)
     clients = Clients(listening, Path(key).read_bytes())
     lifetime.waiting = clients.waiting
-    prepare()  # clients that connect wait until the kernels are loaded
+    with lifetime.busy():
+        prepare()  # requests wait until the kernels are loaded
     while True:
         connection, request = clients.next()
         try:

@@ -2,7 +2,8 @@
 
 Executors' Python workers and state servers have no Java, so Hadoop's connectors cannot be used
 there. Arrow's file systems are configured with the same settings of Hadoop
-(:mod:`muntin.spark.storage.file_systems`). Requests have timeouts and a bounded number of retries.
+(:mod:`muntin.spark.storage.file_systems`). Requests have timeouts and a bounded number of retries
+where Arrow offers that; every action has a deadline (:mod:`muntin.spark.storage.deadline`).
 
 S3 and Google Cloud Storage show a file when it is complete. HDFS and Azure show it from its
 beginning on, so there a file is written under another name and renamed. If it replaces one, the
@@ -21,10 +22,14 @@ from typing import Any, TypeVar
 from pyarrow import fs
 
 from muntin.runtime.frames import Buffer, CheckpointError
+from muntin.spark.storage.deadline import within_deadline
 from muntin.spark.storage.file_systems import file_system, shows_half_written
 from muntin.spark.storage.interface import Location, Storage
 
 T = TypeVar("T")
+
+_SECONDS = 600.0
+"""The longest that an action may take: far more than the retries of one request together."""
 
 _PART = ".part"
 _NEW = ".new"
@@ -144,9 +149,10 @@ class ObjectStorage(Storage):
 
     def _tried(self, name: str, verb: str, action: Callable[..., T], *arguments: Any) -> T:
         """Run an action on a file; turn its failure into an error that names the file."""
-        system, root = file_system(self.where_it_is)
         try:
-            return action(system, f"{root}/{name}".rstrip("/"), *arguments)
+            system, root = within_deadline(_SECONDS, lambda: file_system(self.where_it_is))
+            path = f"{root}/{name}".rstrip("/")
+            return within_deadline(_SECONDS, lambda: action(system, path, *arguments))
         except OSError as error:
             cause = error.strerror or str(error).splitlines()[0]
             raise CheckpointError(

@@ -221,6 +221,14 @@ def test_half_joins_probe_as_often_as_they_may_and_fractions_are_not_lost(choice
         assert sum(first) == 25
 
 
+def test_fractions_are_not_lost_when_budgets_change_in_every_cycle() -> None:
+    scale = 1_000_000 / PERIOD
+    changing = {cycle: Budgets(((0.5 + cycle / 1e6) * scale, None)) for cycle in range(20)}
+    rows: Rows = [[(at, 1) for at in range(20 * PERIOD)], [(0, 1)]]
+    _, _, samples = run_compiled(planned(SQL, "AB", ADAPT), rows, [21 * PERIOD], changing)
+    assert 9 <= sum(sample.probes[0] for sample in samples[1:20]) <= 10
+
+
 def test_all_together_probe_no_more_than_the_cap_from_the_cycle_of_a_jump_on() -> None:
     scale = 1_000_000 / PERIOD
     _, samples = many(planned(SQL, "AB", ADAPT), Budgets((None, None), 7 * scale))

@@ -255,6 +255,15 @@ def test_a_scheduler_is_in_effect_for_shared_joins_while_there_are_subscribers(
     assert parts.reports.stats("alone")["without_effect"] == why
 
 
+def test_choosing_rows_by_key_is_reported_as_without_effect(parts: Parts) -> None:
+    limited = "overload = 'adapt', resources = '10'"
+    parts.query(f"{JOIN.format(1)} WITH ({limited}, probe_choice = 'key')", "by_key")
+    parts.query(f"{JOIN.format(2)} WITH ({limited})", "oldest")
+    parts.start()
+    assert "partitions" in parts.reports.stats("by_key")["without_effect"]["probe_choice"]
+    assert "probe_choice" not in parts.reports.stats("oldest")["without_effect"]
+
+
 GROUPED = "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW {} MINUTES"
 
 

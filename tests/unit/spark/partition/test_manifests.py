@@ -104,6 +104,17 @@ def test_a_restart_reads_a_bounded_number_of_manifests(
             log = again
 
 
+def test_an_empty_manifest_was_never_complete(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    log = ManifestLog(storage)
+    log.commit([change(storage, 0, 0)])
+    storage.put("batches/000000000001", b"")  # an interrupted put in an object store
+    again = ManifestLog(storage)
+    assert (again.last(), again.load().batch) == (0, 0)
+    again.commit([change(storage, 0, 1)])
+    assert ManifestLog(storage).load().batch == 1
+
+
 def test_a_missing_or_damaged_manifest_is_named(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     log = ManifestLog(storage)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,7 +41,7 @@ def test_final_results_become_a_file_that_only_the_driver_shows(tmp_path: Path) 
     target = ResultTarget(tmp_path / "out", "parquet")
     plan = ResultPlan({"q": target})
     (sent,) = plan.send(
-        PartitionOutput("results", "q", ROWS), Spool(LocalStorage(tmp_path / "spool")), 3, 1
+        [PartitionOutput("results", "q", ROWS)], Spool(LocalStorage(tmp_path / "spool")), 3, 1
     )
     assert (sent.kind, sent.name, sent.rows, sent.blob) == (WRITTEN, "q", 2, b"")
     assert [path.name for path in target.folder.iterdir()] == [sent.file]
@@ -55,7 +57,26 @@ def test_a_folder_that_cannot_be_written_to_is_named_with_its_query(tmp_path: Pa
     with pytest.raises(
         RunError, match=r"results of query q cannot be written to .*file/out: Not a directory"
     ):
-        list(plan.send(PartitionOutput("results", "q", ROWS), Spool(LocalStorage(tmp_path)), 0, 0))
+        plan.send([PartitionOutput("results", "q", ROWS)], Spool(LocalStorage(tmp_path)), 0, 0)
+
+
+def test_outputs_wait_for_the_disk_together_and_keep_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, real = threading.Barrier(3, timeout=20), os.fsync
+
+    def all_wait(descriptor: int) -> None:
+        together.wait()
+        real(descriptor)
+
+    plan = ResultPlan({name: ResultTarget(tmp_path / name, "csv") for name in "abc"})
+    outputs = [PartitionOutput("results", name, ROWS) for name in "abc"]
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(os, "fsync", all_wait)
+    sent = plan.send(outputs, Spool(LocalStorage(tmp_path / "spool")), 0, 0)
+    assert [one.name for one in sent] == ["a", "b", "c"]
+    assert all((tmp_path / one.name / one.file).is_file() for one in sent)
 
 
 def test_an_unwanted_file_is_removed(tmp_path: Path) -> None:
@@ -75,17 +96,17 @@ def test_results_without_a_target_and_other_outputs_go_through_the_spool(tmp_pat
         ResultPlan({"q": ResultTarget(tmp_path, "csv")}),
     )
     for kind, name in (("results", "other"), ("late", "q")):
-        (sent,) = plan.send(PartitionOutput(kind, name, ROWS), spool, 0, 0)
+        (sent,) = plan.send([PartitionOutput(kind, name, ROWS)], spool, 0, 0)
         assert (sent.kind, sent.name) == (kind, name)
         assert spool.take(sent.blob, sent.file).equals(ROWS)
 
 
 def test_only_many_changes_are_split(tmp_path: Path) -> None:
     spool, plan = Spool(LocalStorage(tmp_path)), ResultPlan(merged=("q",), parts=3)
-    (few,) = plan.send(PartitionOutput("results", "q", ROWS), spool, 0, 0)
+    (few,) = plan.send([PartitionOutput("results", "q", ROWS)], spool, 0, 0)
     assert few.kind == "results"
     many = table([("+", row, row % 50, 1.0) for row in range(10_000)])
-    sent = list(plan.send(PartitionOutput("results", "q", many), spool, 0, 0))
+    sent = plan.send([PartitionOutput("results", "q", many)], spool, 0, 0)
     assert [one.kind for one in sent] == [changes_kind(part) for part in range(3)]
     assert sum(one.rows for one in sent) == len(many)
 

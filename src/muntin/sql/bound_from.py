@@ -1,0 +1,37 @@
+"""The entries of a FROM after they were found in the catalog, and how they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from muntin.plan.expression import Predicate
+from muntin.plan.node import Node
+from muntin.plan.nodes import Scan
+from muntin.sql.binder import Conditions
+from muntin.sql.outer_joins import FromJoins, kind_of
+from muntin.sql.shape import FromEntry
+
+
+@dataclass(frozen=True)
+class BoundFrom:
+    """The entries of a FROM, as sources and as nodes, and the conditions between them."""
+
+    sources: tuple[Scan, ...]
+    nodes: Sequence[Node | None]
+    entries: Sequence[FromEntry]
+    conditions: Conditions
+
+    def joins(self, on: Sequence[Predicate]) -> FromJoins:
+        """Return the joins, given the conditions of ON as predicates."""
+        places = [condition.entry for condition in self.conditions.on]
+        own = [
+            tuple(one for one, at in zip(on, places, strict=True) if at == place)
+            for place in range(len(self.entries))
+        ]
+        return FromJoins([entry.join for entry in self.entries], own)
+
+    @property
+    def ordered(self) -> Sequence[object]:
+        """What makes rows have no place in the order of streams: sub-selects and outer joins."""
+        return [*self.nodes, *(kind_of(entry.join) for entry in self.entries)]

@@ -1,0 +1,293 @@
+"""LEFT, RIGHT, FULL, SEMI and ANTI JOIN: from the entries of FROM to nodes.
+
+Joins are taken from left to right. Inner joins between two others stay one *block*, which becomes a
+window join where it can. An outer join is the union of the inner join and of the rows without a
+match (:class:`muntin.plan.semi_join.SemiJoin`), which have NULLs for the other side. So matches
+come from the same window join as those of an inner join, and only keys are looked at for the rest.
+
+ON and WHERE stay apart: a condition of ON that reads one side only is checked in the side that gets
+NULLs, and decides on the preserved side only which rows match. A condition of WHERE moves below
+joins that preserve all that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from muntin.model.window import Unbounded
+from muntin.plan.column_rename import renamed, renamed_predicate
+from muntin.plan.expression import (
+    ColumnRef,
+    Expression,
+    OutputColumn,
+    Predicate,
+    column_expression,
+)
+from muntin.plan.key_types import key_type
+from muntin.plan.node import Node
+from muntin.plan.nodes import Project, Scan, SetOperation, SetOperator
+from muntin.plan.semi_join import KeyPair, SemiJoin
+from muntin.sql.from_joins import Entries, MakeJoin, combine_entries
+
+OUTER = ("LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
+_TRUE = Expression("TRUE", (), pa.bool_())
+
+
+def kind_of(join: str) -> str:
+    """Return which rows without a match a join keeps; nothing for inner joins."""
+    return next((kind for kind in OUTER if kind in join.split()), "")
+
+
+@dataclass(frozen=True)
+class FromJoins:
+    """The joins of FROM: for each entry the words before it, and its conditions of ON."""
+
+    words: Sequence[str]
+    on: Sequence[tuple[Predicate, ...]]
+
+    @property
+    def is_outer(self) -> bool:
+        """Whether not all joins are inner ones."""
+        return any(kind_of(words) for words in self.words)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Entries of FROM joined into one node; ``columns`` has the names of what is used above.
+
+    ``block`` are the parts and entries that an inner join with others can take in place of the
+    node, with their conditions.
+    """
+
+    node: Node
+    places: frozenset[int]
+    columns: dict[ColumnRef, str]
+    block: _Block
+
+
+@dataclass
+class _Block:
+    """Entries, by place, and parts that are joined by inner joins under conditions."""
+
+    items: list[int | _Part] = field(default_factory=list)
+    conditions: list[Predicate] = field(default_factory=list)
+
+    @property
+    def places(self) -> frozenset[int]:
+        return frozenset().union(
+            *(item.places if isinstance(item, _Part) else {item} for item in self.items)
+        )
+
+    def with_(self, other: _Block, conditions: Sequence[Predicate]) -> _Block:
+        return _Block(
+            [*self.items, *other.items], [*self.conditions, *other.conditions, *conditions]
+        )
+
+
+@dataclass
+class OuterJoins:
+    """Makes the nodes of one FROM; ``fresh`` gives the window joins of a tree other names."""
+
+    entries: Entries
+    joins: FromJoins
+    make_join: MakeJoin
+    fresh: Callable[[Node], Node]
+    _waiting: list[Predicate] = field(default_factory=list)
+    _shown: frozenset[ColumnRef] = frozenset()
+
+    def bind(self, where: tuple[Predicate, ...], select: tuple[OutputColumn, ...]) -> Node:
+        """Return the select over all entries."""
+        self._waiting = [*where, *(one for some in self.joins.on for one in some)]
+        self._shown = _references([column.expression for column in select])
+        rest = list(where)
+        top = _Block()
+        block = _Block()
+        for place, words in enumerate(self.joins.words):
+            if words in {"", ","}:
+                top = top.with_(block, ())
+                block = _Block([place])
+            elif kind := kind_of(words):
+                block = _Block([self._outer(kind, block, place, rest)])
+            else:
+                block = block.with_(_Block([place]), self.joins.on[place])
+        top = top.with_(block, rest)
+        return self._combine(top, select)
+
+    def _outer(self, kind: str, block: _Block, place: int, rest: list[Predicate]) -> _Part:
+        """Return a block joined with the next entry; conditions of WHERE that move leave rest."""
+        on = list(self.joins.on[place])
+        other = _Block([place])
+        if kind in {"LEFT", "SEMI", "ANTI"}:
+            moved = [one for one in rest if _within(one, block.places)]
+            rest[:] = _others(rest, moved)
+            block = block.with_(_Block(), moved)
+            self._done(moved)
+        if kind == "RIGHT":
+            block, other, kind = other, block, "LEFT"
+        if kind in {"LEFT", "SEMI", "ANTI"}:
+            alone = [one for one in on if _within(one, other.places)]
+            on = _others(on, alone)
+            other = other.with_(_Block(), alone)
+            self._done(alone)
+        if kind in {"SEMI", "ANTI"}:
+            return self._matching(block, other, on, anti=kind == "ANTI")
+        return self._extended(block, other, on, full=kind == "FULL")
+
+    def _extended(self, left: _Block, right: _Block, on: list[Predicate], *, full: bool) -> _Part:
+        """Return a left or full outer join: matches, and rows without one beside NULLs."""
+        sides = [(left, right), (right, left)] if full else [(left, right)]
+        alone = [self._matching(one, other, on, anti=True) for one, other in sides]
+        self._done(on)
+        inner = self._close(left.with_(right, on))
+        node = inner.node
+        for part in alone:
+            node = SetOperation(SetOperator.UNION_ALL, node, _beside_nulls(part, inner))
+        part = _Part(node, inner.places, inner.columns, _Block())
+        part.block.items.append(part)
+        return part
+
+    def _matching(self, left: _Block, right: _Block, on: list[Predicate], *, anti: bool) -> _Part:
+        """Return the rows of the left side that have a match, or with ``anti`` those without."""
+        rows, others = self._close(left), self._close(right)
+        keys, conditions, residual = [], [], []
+        for one in on:
+            if _within(one, left.places) or not one.expression.sources:
+                conditions.append(one.expression)
+            elif (key := _key(one, left.places, right.places)) is not None:
+                keys.append(key)
+            else:
+                residual.append(one)
+        if residual:
+            node = self._matching_any(rows, left.with_(right, on), anti=anti)
+        else:
+            mine, theirs = _names(rows, 0), _names(others, 1)
+            pairs = [
+                KeyPair(renamed(one, mine), renamed(other, theirs)) for one, other in keys
+            ] or [KeyPair(_TRUE, _TRUE)]
+            tests = tuple(renamed(condition, mine) for condition in conditions)
+            node = SemiJoin(
+                self.fresh(rows.node), self.fresh(others.node), tuple(pairs), tests, anti=anti
+            )
+        part = _Part(node, rows.places, rows.columns, _Block())
+        part.block.items.append(part)
+        return part
+
+    def _matching_any(self, rows: _Part, matches: _Block, *, anti: bool) -> SemiJoin:
+        """Return the same where keys do not decide: rows that are among those that match."""
+        found = self._close(matches, rows.columns)
+        pairs = tuple(
+            KeyPair(
+                column_expression(ColumnRef(0, name.name), name.type),
+                column_expression(ColumnRef(1, name.name), name.type),
+            )
+            for name in rows.node.schema
+        )
+        left, right = self.fresh(rows.node), self.fresh(found.node)
+        return SemiJoin(left, right, pairs, anti=anti, nulls_match=True)
+
+    # -- blocks ------------------------------------------------------------------------------------
+
+    def _done(self, conditions: Sequence[Predicate]) -> None:
+        """Note that conditions are checked, so that columns only they read are not passed on."""
+        self._waiting = _others(self._waiting, conditions)
+
+    def _close(self, block: _Block, wanted: dict[ColumnRef, str] | None = None) -> _Part:
+        """Return a block as one node with the columns that are used above it."""
+        if wanted is None:
+            waiting = _others(self._waiting, block.conditions)
+            used = self._shown | _references([one.expression for one in waiting])
+            own = sorted(one for one in used if one.source in block.places) or [self._any(block)]
+            wanted = {one: f"{self.entries.sources[one.source].alias}.{one.column}" for one in own}
+        select = tuple(
+            OutputColumn(name, column_expression(one, self._type(one)))
+            for one, name in wanted.items()
+        )
+        return _Part(self._combine(block, select), block.places, wanted, block)
+
+    def _any(self, block: _Block) -> ColumnRef:
+        """Return any column of a block."""
+        first = block.items[0]
+        if isinstance(first, _Part):
+            return next(iter(first.columns))
+        return ColumnRef(first, self.entries.sources[first].schema.names[0])
+
+    def _type(self, reference: ColumnRef) -> pa.DataType:
+        return self.entries.sources[reference.source].schema.field(reference.column).type
+
+    def _combine(self, block: _Block, select: tuple[OutputColumn, ...]) -> Node:
+        """Return the inner join of a block under a select list."""
+        names: dict[ColumnRef, ColumnRef] = {}
+        sources: list[Scan] = []
+        nodes: list[Node | None] = []
+        for number, item in enumerate(block.items):
+            if isinstance(item, _Part):
+                names |= _names(item, number)
+                schema = item.node.schema
+                sources.append(
+                    Scan(f"#{number}", "", stored=True, window=Unbounded(), schema=schema)
+                )
+                nodes.append(self.fresh(item.node))
+            else:
+                scan = self.entries.sources[item]
+                names |= {ColumnRef(item, one): ColumnRef(number, one) for one in scan.schema.names}
+                sources.append(scan)
+                node = self.entries.nodes[item]
+                nodes.append(None if node is None else self.fresh(node))
+        where = tuple(renamed_predicate(one, names) for one in block.conditions)
+        shown = tuple(replace(one, expression=renamed(one.expression, names)) for one in select)
+        if any(nodes) or all(source.stored for source in sources):
+            entries = Entries(tuple(sources), nodes)
+            return combine_entries(entries, ((), where), shown, self.make_join)
+        return self.make_join(tuple(sources), ((), where), shown)
+
+
+def _beside_nulls(part: _Part, inner: _Part) -> Project:
+    """Return rows with NULLs for the columns of the other side, in the order of the inner join."""
+    columns = []
+    for (reference, name), kind in zip(inner.columns.items(), inner.node.schema.types, strict=True):
+        own = part.columns.get(reference)
+        value = (
+            Expression("NULL", (), kind)
+            if own is None
+            else column_expression(ColumnRef(0, own), kind)
+        )
+        columns.append(OutputColumn(name, value))
+    return Project(part.node, (), tuple(columns))
+
+
+def _names(part: _Part, number: int) -> dict[ColumnRef, ColumnRef]:
+    return {one: ColumnRef(number, name) for one, name in part.columns.items()}
+
+
+def _references(expressions: Sequence[Expression]) -> frozenset[ColumnRef]:
+    return frozenset(one for expression in expressions for one in expression.references)
+
+
+def _others(predicates: Sequence[Predicate], some: Sequence[Predicate]) -> list[Predicate]:
+    """Return all but some of the predicates; equal ones may stand at several places."""
+    taken = {id(one) for one in some}
+    return [one for one in predicates if id(one) not in taken]
+
+
+def _within(predicate: Predicate, places: frozenset[int]) -> bool:
+    """Return whether a condition reads columns, and only of these entries."""
+    return bool(predicate.expression.sources) and predicate.expression.sources <= places
+
+
+def _key(
+    predicate: Predicate, left: frozenset[int], right: frozenset[int]
+) -> tuple[Expression, Expression] | None:
+    """Return the two sides of an equality between the sides of a join."""
+    comparison = predicate.comparison
+    if comparison is None or comparison.operator != "=":
+        return None
+    for one, other in (
+        (comparison.left, comparison.right),
+        (comparison.right, comparison.left),
+    ):
+        if one.sources and other.sources and one.sources <= left and other.sources <= right:
+            return (one, other) if key_type(one.type, other.type) is not None else None
+    return None
