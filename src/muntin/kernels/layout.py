@@ -133,8 +133,8 @@ H_KEY = 10
 H_FIELDS = 11
 
 # Fields of the pace of a limited join: length of a cycle, who may probe, seed; then the cycle of
-# the last row, the first one without a sample, probes of all in this cycle
-# and the most of them (-1: any number); partial matches that a node keeps (0: as the windows
+# the last row, the first one without a sample, probes of all in this cycle and the most of them
+# (-1: any number); partial matches that a node keeps (0: as the windows
 # say), whether freshness is enforced, stale results; what came since nodes were counted, what there
 # was then, and when that was; of the hashes of keys, a circle of 2^32, how many are in the slice
 # that may probe (0: all), where it begins, and how far it moves in a cycle; the work of this cycle,
@@ -144,19 +144,19 @@ P_CHOICE = 1
 P_SEED = 2
 P_CYCLE = 3
 P_NEXT = 4
-P_USED = 6
-P_MOST = 7
-P_KEEP = 8
-P_ENFORCE = 9
-P_STALE = 10
-P_NEW = 11
-P_COUNTED = 12
-P_COUNTED_AT = 13
-P_SLICE = 14
-P_SLICE_FROM = 15
-P_TURN = 16
-P_WORK = 17
-P_MOST_WORK = 5
+P_USED = 5
+P_MOST = 6
+P_KEEP = 7
+P_ENFORCE = 8
+P_STALE = 9
+P_NEW = 10
+P_COUNTED = 11
+P_COUNTED_AT = 12
+P_SLICE = 13
+P_SLICE_FROM = 14
+P_TURN = 15
+P_WORK = 16
+P_MOST_WORK = 17
 P_FIELDS = 18
 
 # Who may probe.

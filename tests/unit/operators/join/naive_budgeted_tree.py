@@ -69,7 +69,7 @@ class NaiveTree:
         self.rows = [[] for _ in range(self.count)]
         self.nodes: list[list[Bound]] = [[] for _ in self.tree.nodes]
         self.ages = [0] * self.count
-        self.budgets, self.base = Budgets.unlimited(self.count), 0
+        self.budgets = Budgets.unlimited(self.count)
         self.cycle: Cycle | None = None
         self.sampled = 0
         self.new = self.counted_at = 0
@@ -100,12 +100,12 @@ class NaiveTree:
             self.samples.append(sample)
             decided = self.decide(sample)
             if decided is not None:
-                self.budgets, self.base = decided, self.sampled + 1
+                self.budgets = decided
             self.sampled += 1
 
     def _begin(self, number: int) -> None:
         last, seconds = self.cycle, self.limiting.period / SECOND
-        since = float(number - self.base)
+        since = float(number % 2**20)
         budgets = [
             None
             if rate is None

@@ -128,6 +128,9 @@ class Collected:
         assert batch == len(self.counts)
         self.counts.append(len(results))
 
+    def sync(self) -> None:
+        """Do nothing: nothing is kept on disk."""
+
 
 class Run:
     """Two partitions and a writer, batch by batch.
