@@ -2,9 +2,8 @@
 
 State is kept per argument and group, and shared by all aggregates over that argument: the number of
 values, exact sums, exact sums of squares, values in order. A function names the parts that it needs
-(:class:`Keep`, :class:`Rank`, :class:`Edge`, :class:`Keyed`, :class:`Pairs`). Values are computed
-for two states of each touched group, before and after the changes of an instant, interleaved in one
-array.
+(:data:`Need`). Values are computed for two states of each touched group, before and after the
+changes of an instant, interleaved in one array.
 """
 
 from __future__ import annotations
@@ -78,13 +77,29 @@ class Keyed(ByTime):
     kind: RankKind
 
 
+class Frequency(ByValue, StrEnum):
+    """The most frequent value of a group; among equally frequent ones, the least."""
+
+    MOST = "most"
+
+
+class Listed(ByTime, StrEnum):
+    """The values of all rows of a group, NULLs included."""
+
+    BY_TIME = "by_time"
+
+
+Picked: TypeAlias = Edge | Keyed | Frequency | Listed
+"""State whose value the operator computes."""
+
+
 class Pairs(ByValue, StrEnum):
     """Sums over the pairs of two arguments, rows with a NULL in either aside."""
 
     SUMS = "sums"
 
 
-Need: TypeAlias = Keep | Rank | Edge | Keyed | Pairs
+Need: TypeAlias = Keep | Rank | Picked | Pairs
 
 
 class Arguments(StrEnum):
@@ -95,6 +110,7 @@ class Arguments(StrEnum):
     WITH_FRACTION = "expression, fraction"
     WITH_KEY = "expression, key"
     PAIR = "y, x"
+    WITH_SEPARATOR = "expression, 'separator'"
 
 
 class PairSums(NamedTuple):
@@ -113,8 +129,8 @@ class ArgumentSummary:
 
     ``whole`` has sums of whole numbers in three words; ``reals`` and ``squares`` have sums in two
     parts, the rounded sum and the remainder. ``ranks`` has codes of values, which ``decode`` turns
-    into values; ``picked`` has the values of single rows; ``pairs`` has sums over two arguments.
-    ``scale`` is that of a decimal argument.
+    into values; ``picked`` has the values of single rows and lists; ``pairs`` has sums over two
+    arguments. ``scale`` is that of a decimal argument.
     """
 
     counts: Integers
@@ -123,7 +139,7 @@ class ArgumentSummary:
     squares: Reals | None = None
     ranks: Mapping[Rank, Integers] | None = None
     decode: Callable[[Integers], pa.Array] | None = None
-    picked: Mapping[Edge | Keyed, Result] | None = None
+    picked: Mapping[Picked, Result] | None = None
     scale: int = 0
     pairs: PairSums | None = None
 
@@ -137,10 +153,10 @@ class ArgumentSummary:
         assert self.decode is not None, "the function needs ordered values"
         return self.decode(codes)
 
-    def pick(self, row: Edge | Keyed) -> Result:
-        """Return the values of single rows."""
+    def pick(self, need: Picked) -> Result:
+        """Return the values that the operator computed."""
         assert self.picked is not None, "the function needs it"
-        return self.picked[row]
+        return self.picked[need]
 
 
 @dataclass(frozen=True)
@@ -187,6 +203,14 @@ class AggregateFunction:
     """How partial results over an argument of a type are merged; None if they cannot be."""
     merged_by: str = ""
     """The function that merges results over parts."""
+    kept_as: str = ""
+    """The aggregate to compute instead, of which ``form`` makes the value."""
+    form: str = "{0}"
+    """SQL over the value of ``kept_as``, and the separator as ``{1}``."""
+    takes_distinct: bool = True
+    """Whether a call may have DISTINCT; one of a function by time may not."""
+    takes_filter: bool = True
+    """Whether a call may have FILTER, which replaces the argument with NULL."""
     always_distinct: bool = False
     """Whether a value counts once per group, as with DISTINCT."""
     ignores_duplicates: bool = False

@@ -42,6 +42,7 @@ def over_pairs(
         needs=lambda _kind, _fraction: (Pairs.SUMS,),
         result=result,
         arguments=Arguments.PAIR,
+        takes_distinct=False,
         oracle="{name}({argument}, {key})",
     )
 

@@ -127,6 +127,14 @@ class SlotArrays(NamedTuple):
     slot_groups: Integers
 
 
+class ListArrays(NamedTuple):
+    """Linked lists of rows per group: their first and last places, the places, and free ones."""
+
+    ends: Table
+    nodes: Table
+    meta: Integers
+
+
 class Walk(NamedTuple):
     """Scratch of a walk along a join order, inside a kernel.
 

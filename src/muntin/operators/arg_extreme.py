@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from muntin.aggregates.function import ArgumentSummary, Edge, Keyed, RankKind, Result
+from muntin.aggregates.function import ArgumentSummary, Edge, Keyed, Picked, RankKind, Result
 from muntin.expressions.evaluator import Evaluator
 from muntin.kernels import order_statistics as ordering
 from muntin.model.arrays import Integers
@@ -67,7 +67,7 @@ class ArgExtreme(ArgumentState):
         best = self._keys.add(slots, weights, codes)
         rows = np.flatnonzero(weights)
         probes = np.tile(np.repeat(np.arange(len(slots)), 2), len(self._wanted))
-        runs = np.concatenate([_runs(slots.run_rows)[rows], _runs(slots.run_slots)[probes]])
+        runs = np.concatenate([runs_of(slots.run_rows)[rows], runs_of(slots.run_slots)[probes]])
         groups = np.concatenate([slots.groups[rows], slots.slot_groups[probes]])
         keys = self._codes.decode(np.concatenate([codes[rows], best.reshape(-1)]))
         sources = pa.array(
@@ -80,7 +80,7 @@ class ArgExtreme(ArgumentState):
             column.take(sources), order.select(range(1, order.num_columns)).take(sources),
         )  # fmt: skip
         some = counts > 0
-        picked: dict[Edge | Keyed, Result] = {}
+        picked: dict[Picked, Result] = {}
         asked = (
             2 * places[len(rows) :].reshape(len(self._wanted), -1) + np.arange(2 * len(slots)) % 2
         )
@@ -110,22 +110,22 @@ class ArgExtreme(ArgumentState):
         self._pairs.count(slots, weights[by_run])
         kept = self._rows.run(slots, weights[by_run], column.take(taken), order.take(taken))
         places = np.empty(len(runs), np.int64)
-        places[by_run] = _slots_of(slots)
+        places[by_run] = slots_of(slots)
         self._rows.forget(self._pairs.release(slots))
         return kept.pick(Edge.OLDEST).values, places
 
 
-def _runs(starts: Integers) -> Integers:
+def runs_of(starts: Integers) -> Integers:
     """Return for each row or slot the number of its run."""
     found: Integers = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return found
 
 
-def _slots_of(slots: Slots) -> Integers:
+def slots_of(slots: Slots) -> Integers:
     """Return for each row the slot of its group in its run."""
     width = int(slots.slot_groups.max(initial=0)) + 1
-    known = _runs(slots.run_slots) * width + slots.slot_groups
+    known = runs_of(slots.run_slots) * width + slots.slot_groups
     order = np.argsort(known)
-    wanted = _runs(slots.run_rows) * width + slots.groups
+    wanted = runs_of(slots.run_rows) * width + slots.groups
     found: Integers = order[np.searchsorted(known, wanted, sorter=order)]
     return found

@@ -17,16 +17,18 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from muntin.aggregates.function import Edge, Keyed, Pairs, Result
+from muntin.aggregates.function import Edge, Frequency, Keyed, Listed, Pairs, Result
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.aggregates import Argument, needs_of, results_of
 from muntin.operators.arg_extreme import ArgExtreme
 from muntin.operators.argument_state import ArgumentState
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.first_last import FirstLast
+from muntin.operators.most_frequent import MostFrequent
 from muntin.operators.operator import Operator
 from muntin.operators.pair_sums import PairSums
 from muntin.operators.row_keys import row_keys
+from muntin.operators.row_list import RowList
 from muntin.operators.signed import BEGINNING, Changes
 from muntin.plan.expression import ColumnRef
 from muntin.plan.nodes import Aggregate, GroupBy
@@ -80,6 +82,10 @@ class GroupByOperator(Operator):
             return ArgExtreme(
                 kind, self._node.input.schema.field(order[0]).type, keyed, self._evaluator
             )
+        if Listed.BY_TIME in needs:
+            return RowList(kind, self._evaluator)
+        if Frequency.MOST in needs:
+            return MostFrequent(kind, self._evaluator)
         if Pairs.SUMS in needs:
             return PairSums()
         values = DistinctValues(self._evaluator) if distinct else None

@@ -15,7 +15,7 @@ import pyarrow as pa
 from muntin.aggregates import AggregateFunction, aggregate_functions, function_called
 from muntin.aggregates.function import Arguments
 from muntin.sql.functions import Ban, refused_functions
-from muntin.sql.lexer import Tokens, closing, is_number, is_symbol, split_commas, word
+from muntin.sql.lexer import Tokens, closing, is_number, is_symbol, is_text, split_commas, word
 from muntin.sql.probe import DuckRefusalError, ask
 from muntin.sql.refusals import is_called
 from muntin.sql.writer import plain_text
@@ -39,6 +39,7 @@ class Call:
     fraction: str
     condition: Tokens | None
     key: Tokens | None = None
+    separator: str = ""
 
 
 def is_aggregate(tokens: Tokens, index: int) -> bool:
@@ -113,10 +114,14 @@ def _read_call(tokens: Tokens, start: int) -> Call:
                 token, f"ORDER BY inside {name.text} is not supported", f"{hint}; leave it out"
             )
     refuse_aggregates(inside, "inside another one", _NEST)
+    separator = ""
+    if function.arguments is Arguments.WITH_SEPARATOR:
+        inside, separator = _read_separator(inside, name.text)
     argument, fraction, key = _read_arguments(inside, function, tokens.source(name))
     pair = function.arguments is Arguments.PAIR
-    if distinct and (function.by_time or pair):
-        why = "Take DISTINCT pairs in a sub-select in FROM" if pair else "It is one value already"
+    if distinct and (function.by_time or not function.takes_distinct):
+        why = "It is one value already" if function.takes_distinct else "Leave DISTINCT out"
+        why = "Take DISTINCT pairs in a sub-select in FROM" if pair else why
         raise tokens.error(
             name,
             f"{name.text} with DISTINCT is not supported",
@@ -127,6 +132,10 @@ def _read_call(tokens: Tokens, start: int) -> Call:
             name, "DISTINCT needs an expression", f"Write {name.text}(DISTINCT expression)"
         )
     condition, stop = _read_filter(tokens, end + 1)
+    if condition is not None and not function.takes_filter:
+        raise tokens.error(
+            name, f"{name.text} with FILTER is not supported", "Write the condition in WHERE"
+        )
     distinct = (distinct or function.always_distinct) and not function.ignores_duplicates
     return Call(
         start,
@@ -138,6 +147,7 @@ def _read_call(tokens: Tokens, start: int) -> Call:
         fraction,
         condition,
         key,
+        separator,
     )
 
 
@@ -217,6 +227,20 @@ def _read_within(tokens: Tokens, start: int, end: int, function: AggregateFuncti
     )
 
 
+def _read_separator(inside: Tokens, name: str) -> tuple[Tokens, str]:
+    """Return what comes before the separator, and the separator as SQL, by default a comma."""
+    parts = split_commas(inside)
+    if len(parts) != 2:
+        return inside, "','"
+    if len(parts[1]) != 1 or not is_text(parts[1][0]):
+        raise inside.error(
+            parts[1].start,
+            f"the separator of {name} must be a text",
+            f"Write {name}(expression, ', ')",
+        )
+    return parts[0], plain_text(parts[1])
+
+
 def _read_fraction(tokens: Tokens, name: str, form: str) -> str:
     text = plain_text(tokens)
     if len(tokens) != 1 or not is_number(tokens[0]) or not 0 <= Decimal(text) <= 1:
@@ -238,7 +262,8 @@ def _read_arguments(
     ):
         return None, "", None
     parts = split_commas(inside)
-    wanted = 1 if function.arguments in {Arguments.ONE, Arguments.OPTIONAL} else 2
+    two = {Arguments.WITH_FRACTION, Arguments.WITH_KEY, Arguments.PAIR}
+    wanted = 2 if function.arguments in two else 1
     if len(parts) != wanted or not all(len(part) for part in parts):
         form = f"{name}({function.arguments if wanted == 2 else 'expression'})"
         raise inside.error(
@@ -268,9 +293,8 @@ def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
         )
     fraction = f", {call.fraction}" if call.fraction else ", 1" if call.key is not None else ""
     try:
-        return _ask_type(
-            f"{call.function.name}({'DISTINCT ' if call.distinct else ''}x{fraction})", argument
-        )
+        name = call.function.kept_as or call.function.name
+        return _ask_type(f"{name}({'DISTINCT ' if call.distinct else ''}x{fraction})", argument)
     except DuckRefusalError as refusal:
         raise call.tokens.error(
             call.tokens.start, refusal.fact, refusal.advice or "Correct the argument"

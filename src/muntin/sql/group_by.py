@@ -181,6 +181,8 @@ class Grouping:
             if call.argument is None
             else self.writer.write(unwrap(call.argument), self.scope)
         )
+        if call.separator:
+            value = replace(value, sql=f"CAST({value.sql} AS VARCHAR)")
         if call.condition is None:
             return None if call.argument is None else value
         condition = self.writer.write(unwrap(call.condition), self.scope)
@@ -209,7 +211,7 @@ class Grouping:
             call, key = bound.call, bound.key
             place = None if bound.argument is None else places[bound.argument.sql]
             kind = result_type(call, None if place is None else columns[place].expression.type)
-            function = "count" if place is None else call.function.name
+            function = "count" if place is None else call.function.kept_as or call.function.name
             text = plain_text(call.tokens)
             by = last if call.function.by_time else ()
             by = by if key is None else (self._key_place(call, places[key.sql], columns), *by)

@@ -60,6 +60,9 @@ class GroupWriter:
             else:
                 references.append(reference)
                 text = quote(reference.flat)
+                if index in calls:
+                    call = calls[index]
+                    text = call.function.form.format(text, call.separator)
             pieces.append((text, tokens[index], tokens[end - 1]))
             index = end
         return Draft(join_pieces(pieces), tuple(dict.fromkeys(references)), tokens)

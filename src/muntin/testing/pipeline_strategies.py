@@ -51,8 +51,12 @@ _BY_TIME = (
     "LAST({x} + {y}) FILTER (WHERE {y} > 1)",
     "LAST({x}) - FIRST({x})",
     "ANY_VALUE({x})",
+    "len(LIST({x}))",
+    "LIST({x})[2]",
+    "length(STRING_AGG({x}, '; '))",
+    "STRING_AGG({x}, '+') FILTER (WHERE {y} > 1) = '1+1'",
 )
-_DEFINED_HERE = ("APPROX_COUNT_DISTINCT({x})",)
+_DEFINED_HERE = ("APPROX_COUNT_DISTINCT({x})", "MODE({x})", "MODE({x}) FILTER (WHERE {y} > 1)")
 """Aggregates whose values in DuckDB are estimates, or depend on the order of its scan."""
 _BY_KEY = (
     "ARG_MAX({x}, {y})",
