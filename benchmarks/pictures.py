@@ -197,6 +197,19 @@ def _spark_driver(rows: Sequence[Row]) -> list[Plot]:
     return [Plot("spark-driver", "CPU of all processes", "", "seconds", {"": cpu}, "bar")]
 
 
+def _overload_windows(rows: Sequence[Row]) -> list[Plot]:
+    shares = [name for name in rows[0] if name.endswith("%")]
+    places = ["least", *shares]
+    series: dict[str, Points] = {
+        str(row["jaqpot"]): [(place, row[place]) for place in places]
+        for row in rows
+        if row["plans"] == "all"
+    }
+    title = f"jaqpot relative to the best other policy, {rows[0]['number']} random plans"
+    axis = "least, and share of the plans that are below"
+    return [Plot("overload-windows", title, axis, "ratio", series, "bar")]
+
+
 _FROM_ROWS: Mapping[str, Callable[[Sequence[Row]], list[Plot]]] = {
     "join": _join,
     "window": _window,
@@ -206,6 +219,7 @@ _FROM_ROWS: Mapping[str, Callable[[Sequence[Row]], list[Plot]]] = {
     "replan": _replan,
     "choice": _choice,
     "groups": _groups,
+    "overload-windows": _overload_windows,
     "spark": _spark,
     "spark-batches": _spark_batches,
     "state": _state,
