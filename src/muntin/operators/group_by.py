@@ -10,14 +10,15 @@ n) for what needs the order of n values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from muntin.aggregates.function import Edge, Frequency, Keyed, Listed, Pairs, Result
+from muntin.aggregates.function import Edge, Frequency, Keyed, Listed, Need, Pairs, Result
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.aggregates import Argument, needs_of, results_of
 from muntin.operators.arg_extreme import ArgExtreme
@@ -34,8 +35,11 @@ from muntin.plan.expression import ColumnRef
 from muntin.plan.nodes import Aggregate, GroupBy
 from muntin.state.group_table import GroupTable, Slots
 
-_Over: TypeAlias = tuple[int | None, bool, tuple[int, ...]]
-"""What aggregates are over: a column, only its distinct values or all, and an order of rows."""
+_Over: TypeAlias = tuple[int | None, bool, tuple[int, ...], type[ArgumentState]]
+"""What aggregates are over: a column, only its distinct values or all, and an order of rows.
+
+Those that need state of different classes share none.
+"""
 
 _ZERO = np.zeros(1, np.int64)
 _NONE = np.empty(0, np.int64)
@@ -54,7 +58,8 @@ class GroupByOperator(Operator):
         self._places: list[tuple[_Over, int]] = []
         by_argument: dict[_Over, list[Aggregate]] = {}
         for aggregate in node.aggregates:
-            over = aggregate.argument, aggregate.distinct, aggregate.order
+            state = _state_of(needs_of([aggregate], self._kind(aggregate.argument)))
+            over = aggregate.argument, aggregate.distinct, aggregate.order, state
             mine = by_argument.setdefault(over, [])
             self._places.append((over, len(mine)))
             mine.append(aggregate)
@@ -73,23 +78,24 @@ class GroupByOperator(Operator):
         self._only_group: int | None = None
 
     def _argument(self, over: _Over, aggregates: Sequence[Aggregate]) -> ArgumentState:
-        place, distinct, order = over
-        kind = None if place is None else self._node.input.schema.field(place).type
+        place, distinct, order, state = over
+        kind = self._kind(place)
         needs = needs_of(aggregates, kind)
-        if edges := sorted(need for need in needs if isinstance(need, Edge)):
+        if state is FirstLast:
+            edges = sorted(need for need in needs if isinstance(need, Edge))
             return FirstLast(kind, edges, self._evaluator)
-        if keyed := [need for need in needs if isinstance(need, Keyed)]:
-            return ArgExtreme(
-                kind, self._node.input.schema.field(order[0]).type, keyed, self._evaluator
-            )
-        if Listed.BY_TIME in needs:
-            return RowList(kind, self._evaluator)
-        if Frequency.MOST in needs:
-            return MostFrequent(kind, self._evaluator)
-        if Pairs.SUMS in needs:
+        if state is ArgExtreme:
+            keyed = [need for need in needs if isinstance(need, Keyed)]
+            return ArgExtreme(kind, self._kind(order[0]), keyed, self._evaluator)
+        if state in {RowList, MostFrequent}:
+            return state(kind, self._evaluator)
+        if state is PairSums:
             return PairSums()
         values = DistinctValues(self._evaluator) if distinct else None
         return Argument(kind, needs, values, in_order=self._node.input.expires_in_order)
+
+    def _kind(self, place: int | None) -> pa.DataType | None:
+        return None if place is None else self._node.input.schema.field(place).type
 
     def begin(self, inputs: Sequence[Changes]) -> Changes:
         """Return the changes before the first row: without keys there is a row over no rows."""
@@ -153,7 +159,7 @@ class GroupByOperator(Operator):
     ) -> list[Result]:
         found = {}
         for over, argument in self._arguments.items():
-            place, _, order = over
+            place, _, order, _ = over
             argument.reserve(self._table.capacity)
             column = None if place is None else rows.column(place)
             found[over] = results_of(
@@ -180,3 +186,19 @@ class GroupByOperator(Operator):
         return self._table.nbytes() + sum(
             argument.nbytes() for argument in self._arguments.values()
         )
+
+
+def _state_of(needs: AbstractSet[Need]) -> type[ArgumentState]:
+    """Return the class of the state that holds what an aggregate needs."""
+    found = {state for need, state in _STATES.items() if any(isinstance(n, need) for n in needs)}
+    assert len(found) <= 1, "an aggregate needs one class of state"
+    return found.pop() if found else Argument
+
+
+_STATES: Mapping[type, type[ArgumentState]] = {
+    Edge: FirstLast,
+    Keyed: ArgExtreme,
+    Listed: RowList,
+    Frequency: MostFrequent,
+    Pairs: PairSums,
+}

@@ -110,11 +110,21 @@ class OuterJoins:
                 top = top.with_(block, ())
                 block = _Block([place])
             elif kind := kind_of(words):
-                block = _Block([self._outer(kind, block, place, rest)])
+                movable = [] if self._is_extended(place) else rest
+                block = _Block([self._outer(kind, block, place, movable)])
             else:
                 block = block.with_(_Block([place]), self.joins.on[place])
         top = top.with_(block, rest)
         return self._combine(top, select)
+
+    def _is_extended(self, place: int) -> bool:
+        """Return whether a later join adds rows with NULLs in place of what is joined so far."""
+        for words in self.joins.words[place + 1 :]:
+            if words in {"", ","}:
+                return False
+            if kind_of(words) in {"RIGHT", "FULL"}:
+                return True
+        return False
 
     def _outer(self, kind: str, block: _Block, place: int, rest: list[Predicate]) -> _Part:
         """Return a block joined with the next entry; conditions of WHERE that move leave rest."""
