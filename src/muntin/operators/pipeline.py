@@ -21,11 +21,15 @@ from muntin.plan.query import Query
 
 @dataclass(frozen=True)
 class Drive:
-    """How a plan tree is driven: strategy, the pool of steps to share, keys of its leaves."""
+    """How a plan tree is driven: strategy, the pool of steps to share, keys of its leaves.
+
+    With ``answers`` it runs once, over the rows that are there now.
+    """
 
     strategy: Strategy = Strategy.NEGATIVE
     steps: Steps | None = None
     leaves: Sequence[Hashable] = ()
+    answers: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class PipelineOperator:
         self._tables = tables
         self._strategy = STRATEGIES[strategy](query.root.schema)
         self._places: list[_Place] = []
-        build = Build(evaluator, self._strategy.sends_ends)
+        build = Build(evaluator, self._strategy.sends_ends, drive.answers)
         self._build(query.root, leaves, build, self._at_root(query.root, build))
 
     def _at_root(self, root: Node, build: Build) -> Build:

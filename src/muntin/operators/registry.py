@@ -12,6 +12,7 @@ from muntin.expressions.evaluator import Evaluator
 from muntin.operators.combine import CombineOperator, ProjectOperator
 from muntin.operators.group_by import GroupByOperator
 from muntin.operators.operator import Operator
+from muntin.operators.outer_inserts import CurrentMatchesOperator, OuterInsertsOperator
 from muntin.operators.semi_join import SemiJoinOperator
 from muntin.operators.set_operation import CountingOperator, UnionAllOperator
 from muntin.operators.top_n import TopNOperator
@@ -27,15 +28,20 @@ from muntin.plan.nodes import (
     SetOperation,
     SetOperator,
 )
+from muntin.plan.outer_inserts import OuterInserts
 from muntin.plan.semi_join import SemiJoin
 from muntin.plan.top_n import TopN
 
 
 class Build(NamedTuple):
-    """What operators are made with; ``windowed``: rows may come with their ends."""
+    """What operators are made with; ``windowed``: rows may come with their ends.
+
+    ``answers``: they run once, over the rows that are there now.
+    """
 
     evaluator: Evaluator
     windowed: bool
+    answers: bool = False
 
 
 MakeOperator: TypeAlias = Callable[[Any, Build], Operator | None]
@@ -57,6 +63,11 @@ def _set_operation(node: SetOperation, build: Build) -> Operator:
     return _distinct(node, build)
 
 
+def _outer_inserts(node: OuterInserts, build: Build) -> Operator:
+    make = CurrentMatchesOperator if build.answers else OuterInsertsOperator
+    return make(node, build.evaluator)
+
+
 OPERATORS: Mapping[type[Node], MakeOperator] = {
     Scan: lambda _node, _build: None,
     Exchange: lambda _node, _build: None,
@@ -69,5 +80,6 @@ OPERATORS: Mapping[type[Node], MakeOperator] = {
     SetOperation: _set_operation,
     TopN: lambda node, build: TopNOperator(node, build.evaluator),
     SemiJoin: lambda node, build: SemiJoinOperator(node, build.evaluator),
+    OuterInserts: _outer_inserts,
 }
 """How the operator of every node class is made."""

@@ -33,6 +33,7 @@ from muntin.plan.nodes import (
     SetOperation,
     SetOperator,
 )
+from muntin.plan.outer_inserts import OuterInserts
 from muntin.plan.semi_join import KeyPair, SemiJoin
 from muntin.plan.top_n import TopN
 from muntin.planner.codes import code_kind
@@ -253,6 +254,35 @@ def _right_of(node: SemiJoin, key: KeyPair) -> list[Spread]:
     )
 
 
+def _outer_inserts(node: OuterInserts) -> list[Spread]:
+    """Have all matches of a row in the partition of the row: there it knows whether it had one.
+
+    The streams of a side are hashed in the same way below the side and below the matches.
+    """
+    found = together(map(ways, node.children))
+    return [spread for spread in found if all(_meets(node, side, spread) for side in node.sides)]
+
+
+def _meets(node: OuterInserts, side: Node, spread: Spread) -> bool:
+    """Return whether the same streams of a side are hashed in both of its joins."""
+    below, own = (
+        _hashed_by_identity(node, node.matches, spread),
+        _hashed_by_identity(node, side, spread),
+    )
+    return any(own.values()) and all(below[name] == hashed for name, hashed in own.items())
+
+
+def _hashed_by_identity(node: OuterInserts, join: Node, spread: Spread) -> dict[str, bool]:
+    """Return for each column that identifies rows whether its stream is hashed below a join."""
+    assert isinstance(join, Join), "both are window joins"
+    identity = set(node.matches.schema.names[node.shown :])
+    return {
+        column.name: (join.name, min(column.expression.sources)) in spread.keys
+        for column in join.select
+        if column.name in identity
+    }
+
+
 def _set_operation_by(node: SetOperation, column: Expression, kind: CodeKind) -> list[Spread]:
     right = on_right_side(column, node.left, node.right)
     return together([ways_by(node.left, column, kind), ways_by(node.right, right, kind)])
@@ -294,5 +324,6 @@ PARTITIONING_RULES: Mapping[type[Node], PartitioningRule] = {
         _top_n, _top_n_by, lambda node: bool(node.keys) and set(node.keys) <= set(node.columns)
     ),
     SemiJoin: PartitioningRule(_semi_join, _semi_join_by),
+    OuterInserts: PartitioningRule(_outer_inserts, lambda _node, _column, _kind: []),
 }
 """The rule of every node class."""

@@ -126,7 +126,7 @@ class RunningPipeline:
 
     def answer(self) -> pa.Table:
         """Return the answer now: the same operators, made again, over the leaves' answers."""
-        operator = self._make(None)
+        operator = self._make(Drive(answers=True))
         begun = operator.begin()
         found = operator.run([Changes.coming(leaf.answer(), 0) for leaf in self.leaves])
         changes = merged([begun, found], self._columns)

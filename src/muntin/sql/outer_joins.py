@@ -5,6 +5,9 @@ window join where it can. An outer join is the union of the inner join and of th
 match (:class:`muntin.plan.semi_join.SemiJoin`), which have NULLs for the other side. So matches
 come from the same window join as those of an inner join, and only keys are looked at for the rest.
 
+With EMIT INSERTS, a row without a match is emitted when it leaves its window
+(:class:`muntin.plan.outer_inserts.OuterInserts`).
+
 ON and WHERE stay apart: a condition of ON that reads one side only is checked in the side that gets
 NULLs, and decides on the preserved side only which rows match. A condition of WHERE moves below
 joins that preserve all that it reads.
@@ -12,14 +15,15 @@ joins that preserve all that it reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from muntin.model.window import Unbounded
+from muntin.model.window import TimeWindow, Unbounded
 from muntin.plan.column_rename import renamed, renamed_predicate
 from muntin.plan.expression import (
+    POSITION,
     ColumnRef,
     Expression,
     OutputColumn,
@@ -29,6 +33,7 @@ from muntin.plan.expression import (
 from muntin.plan.key_types import key_type
 from muntin.plan.node import Node
 from muntin.plan.nodes import Project, Scan, SetOperation, SetOperator
+from muntin.plan.outer_inserts import Kept, OuterInserts
 from muntin.plan.semi_join import KeyPair, SemiJoin
 from muntin.sql.from_joins import Entries, MakeJoin, combine_entries
 
@@ -89,12 +94,16 @@ class _Block:
 
 @dataclass
 class OuterJoins:
-    """Makes the nodes of one FROM; ``fresh`` gives the window joins of a tree other names."""
+    """Makes the nodes of one FROM; ``fresh`` gives the window joins of a tree other names.
+
+    ``inserts``: an outer join that is the last one emits inserts only.
+    """
 
     entries: Entries
     joins: FromJoins
     make_join: MakeJoin
     fresh: Callable[[Node], Node]
+    inserts: bool = False
     _waiting: list[Predicate] = field(default_factory=list)
     _shown: frozenset[ColumnRef] = frozenset()
 
@@ -142,6 +151,9 @@ class OuterJoins:
             on = _others(on, alone)
             other = other.with_(_Block(), alone)
             self._done(alone)
+        last = place == len(self.joins.words) - 1
+        if self.inserts and last and (part := self._inserted(kind, block, other, on)) is not None:
+            return part
         if kind in {"SEMI", "ANTI"}:
             return self._matching(block, other, on, anti=kind == "ANTI")
         return self._extended(block, other, on, full=kind == "FULL")
@@ -158,6 +170,64 @@ class OuterJoins:
         part = _Part(node, inner.places, inner.columns, _Block())
         part.block.items.append(part)
         return part
+
+    def _inserted(
+        self, kind: str, left: _Block, right: _Block, on: list[Predicate]
+    ) -> _Part | None:
+        """Return a join that emits inserts; None where rows have no place in their streams."""
+        kept = Kept(kind.lower()) if kind in {"SEMI", "ANTI"} else Kept.OUTER
+        sides = [left, right] if kind == "FULL" else [left]
+        if not all(self._has_ends(side) for side in (left, right)):
+            return None
+        if kept is Kept.OUTER:  # the rows of stored tables never leave
+            sides = [side for side in sides if not self._is_stored(side)]
+        elif self._is_stored(left):
+            return None
+        self._done(on)
+        matches = left.with_(right, on)
+        shown = self._wanted(matches if kept is Kept.OUTER else left)
+        identity = [
+            {ColumnRef(place, POSITION): f"#p{place}" for place in sorted(side.places)}
+            for side in sides
+        ]
+        rows = [
+            self._close(
+                side, {one: name for one, name in shown.items() if one.source in side.places} | own
+            )
+            for side, own in zip(sides, identity, strict=True)
+        ]
+        every = {one: name for own in identity for one, name in own.items()}
+        found = self._close(matches, shown | every)
+        others = [(left, right), (right, left)] if kind == "FULL" else [(left, right)]
+        history = [join for side, other in others for join in self._history(side, other)]
+        node = OuterInserts(
+            found.node, tuple(one.node for one in rows), tuple(history), kept, len(shown)
+        )
+        part = _Part(node, found.places, shown, _Block())
+        part.block.items.append(part)
+        return part
+
+    def _history(self, side: _Block, other: _Block) -> Iterator[Node]:
+        """Yield what keeps rows of the other side as long as those they may have matched."""
+        longest = max(map(_micros, self._streams(side)), default=0)
+        for scan in self._streams(other):
+            longer = replace(scan, window=TimeWindow(_micros(scan) + longest))
+            first = scan.schema.field(0)
+            column = column_expression(ColumnRef(0, first.name), first.type)
+            yield self.make_join((longer,), ((), ()), (OutputColumn(first.name, column),))
+
+    def _streams(self, block: _Block) -> list[Scan]:
+        return [scan for place in block.places if not (scan := self.entries.sources[place]).stored]
+
+    def _has_ends(self, block: _Block) -> bool:
+        """Return whether a block is one of streams and tables whose rows leave after some time."""
+        if any(isinstance(item, _Part) for item in block.items):
+            return False
+        windows = [scan.window for scan in self._streams(block)]
+        return all(isinstance(one, TimeWindow) and not one.is_landmark for one in windows)
+
+    def _is_stored(self, block: _Block) -> bool:
+        return all(self.entries.sources[place].stored for place in block.places)
 
     def _matching(self, left: _Block, right: _Block, on: list[Predicate], *, anti: bool) -> _Part:
         """Return the rows of the left side that have a match, or with ``anti`` those without."""
@@ -206,16 +276,19 @@ class OuterJoins:
 
     def _close(self, block: _Block, wanted: dict[ColumnRef, str] | None = None) -> _Part:
         """Return a block as one node with the columns that are used above it."""
-        if wanted is None:
-            waiting = _others(self._waiting, block.conditions)
-            used = self._shown | _references([one.expression for one in waiting])
-            own = sorted(one for one in used if one.source in block.places) or [self._any(block)]
-            wanted = {one: f"{self.entries.sources[one.source].alias}.{one.column}" for one in own}
+        wanted = self._wanted(block) if wanted is None else wanted
         select = tuple(
             OutputColumn(name, column_expression(one, self._type(one)))
             for one, name in wanted.items()
         )
         return _Part(self._combine(block, select), block.places, wanted, block)
+
+    def _wanted(self, block: _Block) -> dict[ColumnRef, str]:
+        """Return the columns of a block that are used above it, with their names there."""
+        waiting = _others(self._waiting, block.conditions)
+        used = self._shown | _references([one.expression for one in waiting])
+        own = sorted(one for one in used if one.source in block.places) or [self._any(block)]
+        return {one: f"{self.entries.sources[one.source].alias}.{one.column}" for one in own}
 
     def _any(self, block: _Block) -> ColumnRef:
         """Return any column of a block."""
@@ -225,6 +298,8 @@ class OuterJoins:
         return ColumnRef(first, self.entries.sources[first].schema.names[0])
 
     def _type(self, reference: ColumnRef) -> pa.DataType:
+        if reference.column == POSITION:
+            return pa.int64()
         return self.entries.sources[reference.source].schema.field(reference.column).type
 
     def _combine(self, block: _Block, select: tuple[OutputColumn, ...]) -> Node:
@@ -242,7 +317,10 @@ class OuterJoins:
                 nodes.append(self.fresh(item.node))
             else:
                 scan = self.entries.sources[item]
-                names |= {ColumnRef(item, one): ColumnRef(number, one) for one in scan.schema.names}
+                names |= {
+                    ColumnRef(item, one): ColumnRef(number, one)
+                    for one in (*scan.schema.names, POSITION)
+                }
                 sources.append(scan)
                 node = self.entries.nodes[item]
                 nodes.append(None if node is None else self.fresh(node))
@@ -252,6 +330,11 @@ class OuterJoins:
             entries = Entries(tuple(sources), nodes)
             return combine_entries(entries, ((), where), shown, self.make_join)
         return self.make_join(tuple(sources), ((), where), shown)
+
+
+def _micros(scan: Scan) -> int:
+    assert isinstance(scan.window, TimeWindow), "the rows of the stream leave after some time"
+    return scan.window.micros
 
 
 def _beside_nulls(part: _Part, inner: _Part) -> Project:

@@ -14,7 +14,7 @@ from muntin.sql.clauses import Clauses, cut_clauses
 from muntin.sql.cursor import plain_options
 from muntin.sql.lexer import Tokens
 from muntin.sql.refusals import refuse
-from muntin.sql.selects import Selects, is_plain, too_deep
+from muntin.sql.selects import Selects, is_joins, is_plain, too_deep
 from muntin.sql.sources import bind_freshness
 
 
@@ -29,7 +29,8 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
             "EMIT SNAPSHOT needs EVERY",
             "Say how often the whole answer is wanted: EVERY 10 SECONDS",
         )
-    selects = Selects(name, clauses, catalog)
+    inserts = not alone and clauses.emit in {None, Emit.INSERTS} and is_joins(select)
+    selects = Selects(name, clauses, catalog, inserts=inserts)
     try:
         root = (
             selects.bind_join(select)
@@ -39,15 +40,19 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     except RecursionError as error:
         raise too_deep(select) from error
     if not alone and clauses.emit in {None, Emit.INSERTS} and _is_outer(root):
-        fact = "a query that is nothing but joins, some of them outer joins, has no default EMIT"
-        if clauses.emit is Emit.INSERTS:
-            fact = "EMIT INSERTS is not supported for LEFT, RIGHT, FULL, SEMI and ANTI JOIN"
+        fact = (
+            "without EMIT CHANGES, an outer join has to be the last one, and all its entries "
+            "stored tables or streams with [RANGE ...] windows"
+        )
         raise tokens.error(tokens.start, fact, "End the query with EMIT CHANGES")
+    if inserts and clauses.every is not None:
+        fact = "EVERY is not supported for outer joins that emit inserts"
+        raise tokens.error(tokens.start, fact, "Leave EVERY out, or use EMIT CHANGES")
     query = Query(
         name=name,
         text=tokens.original,
         root=root,
-        emit=clauses.emit or (Emit.INSERTS if alone else Emit.CHANGES),
+        emit=clauses.emit or (Emit.INSERTS if alone or inserts else Emit.CHANGES),
         every=clauses.every,
         options=plain_options(clauses.options),
         place=tokens.place(tokens.start),

@@ -57,14 +57,17 @@ _INSIDE = ("WINDOW", "EVERY", "EMIT", "FRESHNESS")
 
 
 def is_plain(tokens: Tokens) -> bool:
-    """Return whether a select is nothing but select, project and join."""
+    """Return whether a select is nothing but select, project and inner joins."""
+    return is_joins(tokens) and not has_outer_joins(tokens)
+
+
+def is_joins(tokens: Tokens) -> bool:
+    """Return whether a select is nothing but select, project and joins of any kind."""
     for index, token in enumerate(tokens):
         if index and word(token) == "SELECT":
             return False
         if is_aggregate(tokens, index):
             return False
-    if has_outer_joins(tokens):
-        return False
     names = {word(tokens[index]) for index in top_level(tokens)}
     return not (
         names & {"GROUP BY", "HAVING", *ORDER_WORDS}
@@ -111,12 +114,16 @@ def _first_of(node: Node, ordering: Ordering) -> Node:
 
 @dataclass
 class Selects:
-    """Binds the selects of one standing query; ``joins`` counts the window joins found so far."""
+    """Binds the selects of one standing query; ``joins`` counts the window joins found so far.
+
+    ``inserts``: the query is nothing but joins, some of them outer ones, and emits inserts.
+    """
 
     name: str
     clauses: Clauses
     catalog: Catalog
     joins: int = 0
+    inserts: bool = False
 
     def bind(self, tokens: Tokens, *, sorts: bool = False) -> Node:
         """Return the node of selects with set operators between them.
@@ -356,7 +363,7 @@ class Selects:
         entries = Entries(sources, bound.nodes)
         joins = bound.joins(predicates[0])
         if joins.is_outer:
-            return OuterJoins(entries, joins, self._window_join, self._fresh).bind(
+            return OuterJoins(entries, joins, self._window_join, self._fresh, self.inserts).bind(
                 predicates[1], select
             )
         if any(bound.nodes):

@@ -113,6 +113,13 @@ class Oracle:
         )
         return _typed(rows, pa.schema(list(self._query.output_schema)[2:]))
 
+    def lifetimes(self) -> pa.Table:
+        """Return all results: select list, and when each begins and ends."""
+        names = ", ".join(
+            f"c{place} AS {quote(column.name)}" for place, column in enumerate(self._query.select)
+        )
+        return run_sql(f"SELECT {names}, begins, ends FROM result", self._results)
+
     def changes(self, until: int) -> pa.Table:
         """Return the differences between the answers at successive instants up to ``until``.
 
@@ -288,9 +295,9 @@ def _number(
             numbered = numbered.append_column(f"pos{place}", rank.positions).append_column(
                 f"ts{place}", rank.times
             )
-        inputs[f"input{place}"] = numbered.append_column(
-            f"{place}.{POSITION}", numbered.column(f"pos{place}")
-        )
+        # Unlike pos, the place of a row in its own stream is the same whatever else a query reads.
+        own = np.argsort(np.argsort(numbered.column(f"pos{place}").to_numpy()))
+        inputs[f"input{place}"] = numbered.append_column(f"{place}.{POSITION}", pa.array(own))
     return inputs
 
 

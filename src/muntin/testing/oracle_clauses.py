@@ -23,6 +23,7 @@ from muntin.plan.nodes import (
     SetOperation,
     SetOperator,
 )
+from muntin.plan.outer_inserts import Kept, OuterInserts
 from muntin.plan.semi_join import SemiJoin
 from muntin.plan.top_n import RowNumbering, SortKey, TopN
 
@@ -152,6 +153,22 @@ def _semi_join(node: SemiJoin, inputs: list[str]) -> str:
     )
 
 
+def _outer_inserts(node: OuterInserts, inputs: list[str]) -> str:
+    matches, sides = inputs[0], inputs[1 : 1 + len(node.sides)]
+    shown = ", ".join(map(quote, node.schema.names))
+    parts = [f"SELECT {shown} FROM ({matches})"] if node.kept is Kept.OUTER else []
+    word = "IN" if node.kept is Kept.SEMI else "NOT IN"
+    for side, text in zip(node.sides, sides, strict=True):
+        items = ", ".join(
+            quote(field.name) if field.name in side.schema.names else f"NULL AS {quote(field.name)}"
+            for field in node.schema
+        )
+        identity = f"({', '.join(map(quote, node.identity(side)))})"
+        matched = f"SELECT {identity} FROM ({matches})"
+        parts.append(f"SELECT {items} FROM ({text}) WHERE {identity} {word} ({matched})")
+    return " UNION ALL ".join(parts)
+
+
 ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
     Scan: _scan,
     Exchange: _exchange,
@@ -162,5 +179,6 @@ ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
     SetOperation: _set_operation,
     TopN: _top_n,
     SemiJoin: _semi_join,
+    OuterInserts: _outer_inserts,
 }
 """The clause of every node class."""

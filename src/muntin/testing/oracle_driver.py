@@ -119,7 +119,8 @@ class OracleDriver:
             advanced=self._watermark.advanced(standing.name),
         )
         if standing.query.emit is Emit.INSERTS:
-            results = oracle.inserts(closed if standing.query.every else None)
+            ahead = standing.query.is_join and not standing.query.every
+            results = oracle.inserts(None if ahead else closed)
         else:
             results = oracle.changes(closed)
         new = results.slice(standing.taken)

@@ -20,6 +20,7 @@ from muntin.testing.compare import rows_of
 from muntin.testing.connection import run_sql
 from muntin.testing.oracle import Oracle
 from muntin.testing.oracle_clauses import clause_of
+from muntin.testing.outer_inserts_oracle import emits_once, inserts_of
 from muntin.testing.watermark import OrderFrontier
 
 _END = 1 << 61
@@ -91,7 +92,14 @@ class PipelineOracle:
 
     def inserts(self, until: int | None = None) -> pa.Table:
         """Return the rows that come, of all changes."""
-        changes = self._differences(_END if until is None else until)
+        until = _END if until is None else until
+        if emits_once(self._query.root):
+            parts = [
+                self._output(rows, "+", instant)
+                for instant, rows in inserts_of(self._query.root, self._leaves, until)
+            ]
+            return pa.concat_tables([self._query.output_schema.empty_table(), *parts])
+        changes = self._differences(until)
         return changes.filter(pc.equal(changes.column("_op"), "+"))
 
     def changes(self, until: int) -> pa.Table:
