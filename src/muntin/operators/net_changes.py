@@ -1,6 +1,12 @@
-"""The rows that are left of changes: of equal rows the last ones, as many as did not go."""
+"""What is left of changes.
+
+Of equal rows the last ones are left, as many as did not go. What comes and goes at one instant is
+no change.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -24,3 +30,23 @@ def left_of(changes: Changes, evaluator: Evaluator) -> Integers:
     after: Integers = np.repeat(coming[starts + lengths - 1], lengths) - coming
     kept = (signs > 0) & (after < np.repeat(np.add.reduceat(signs, starts), lengths))
     return np.sort(order[kept])
+
+
+def first_instant(parts: Iterable[Changes], evaluator: Evaluator) -> int | None:
+    """Return the first instant at which changes do not cancel out; None if all of them do."""
+    found = [instant for part in parts if (instant := _first(part, evaluator)) is not None]
+    return min(found, default=None)
+
+
+def _first(changes: Changes, evaluator: Evaluator) -> int | None:
+    if not len(changes):
+        return None
+    if changes.signs[0] > 0 and (len(changes) == 1 or changes.times[1] > changes.times[0]):
+        return int(changes.times[0])
+    low, high = row_keys(changes.columns, evaluator)
+    order = np.lexsort((high, low, changes.times))
+    words = np.stack([changes.times[order], low[order], high[order]])
+    starts = np.flatnonzero(np.append(True, (words[:, 1:] != words[:, :-1]).any(axis=0)))
+    net = np.add.reduceat(changes.signs[order], starts)
+    instants = words[0, starts[net != 0]]
+    return int(instants[0]) if len(instants) else None

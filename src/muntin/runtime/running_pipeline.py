@@ -11,7 +11,7 @@ import pyarrow as pa
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.clock import BEFORE_ALL
-from muntin.operators.net_changes import left_of
+from muntin.operators.net_changes import first_instant, left_of
 from muntin.operators.pipeline import Drive, PipelineOperator
 from muntin.operators.signed import Changes, merged
 from muntin.plan.query import Emit, Query
@@ -78,7 +78,7 @@ class RunningPipeline:
         changes = [found for found, _ in taken]
         came = any(len(part) for part in changes)
         if came and self._output.begun is None:
-            self._output.begin(min(int(part.times[0]) for part in changes if len(part)))
+            self._output.begin(first_instant(changes, self.evaluator))
         every = self.query.every
         now = closed if every is None else closed // every * every
         if came or self._operator.is_due(now, turn):
