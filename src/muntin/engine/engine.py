@@ -31,6 +31,7 @@ from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream
 from muntin.model.clock import Instant, parse_instant
 from muntin.runtime.dataflow import Dataflow, Frontier
+from muntin.runtime.memory_limit import check_memory
 from muntin.runtime.stream_input import StreamState
 from muntin.sql.streams import make_stream, make_table, read_slack
 from muntin.sql.types import build_schema
@@ -170,14 +171,16 @@ class Engine:
         """Take rows of a stream, all or, if one does not fit, none; process those that are final.
 
         Late rows (older than the watermark) are counted and kept, see :meth:`late`; so are rows
-        further ahead of their stream than the setting ``max_advance`` allows.
+        further ahead of their stream than the setting ``max_advance`` allows. Rows for which the
+        setting ``memory_limit`` leaves no room raise :class:`muntin.MemoryLimitError`.
         """
         arrival = time.monotonic()
         with self._lock:
             state = self._state(stream)
             where = f"stream {state.stream.name}"
             table = read_rows(rows, state.stream.given, where)
-            frontier = Frontier()
+            settings, frontier = self._declared.settings.engine, Frontier()
+            check_memory(self.dataflow, settings.memory_limit, state.stream.name, table.nbytes)
             if state.stream.arrival:
                 table, frontier = self._stamp(state.stream, table)
             times = read_times(table, state.stream.time, where)
@@ -185,8 +188,8 @@ class Engine:
                 state.last_row = arrival
             batch = batch_of(table, times, arrival)
             if not state.stream.arrival:
-                limit = self._declared.settings.engine.max_advance
-                batch = state.set_aside(batch, limit, self.dataflow.groups.advanced)
+                reached = self.dataflow.groups.advanced
+                batch = state.set_aside(batch, settings.max_advance, reached)
             self._step({state.stream.name: batch}, frontier)
         self._registry.deliveries.deliver()
 

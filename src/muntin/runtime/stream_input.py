@@ -196,6 +196,10 @@ class StreamInput:
         """Return the number of rows that wait."""
         return self._inbox.waiting()
 
+    def bytes_waiting(self) -> int:
+        """Return the bytes of the rows that wait."""
+        return self._inbox.nbytes()
+
     def oldest_waiting(self) -> int | None:
         """Return the time of the oldest row that waits, or None."""
         return self._inbox.oldest()
