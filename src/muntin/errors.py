@@ -69,6 +69,10 @@ class InputError(MuntinError):
     """Rows, times or files that do not fit their declaration; none of them was accepted."""
 
 
+class MemoryLimitError(MuntinError):
+    """Rows that the setting ``memory_limit`` leaves no room for; none of them was accepted."""
+
+
 class SubscriberError(MuntinError):
     """A subscriber's callback failed; the results of that call stay available to ``poll``."""
 

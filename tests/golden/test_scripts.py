@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from muntin.sql.script import read_query
+from muntin.testing.engine_driver import EngineDriver
 from muntin.testing.oracle_driver import OracleDriver
 from muntin.testing.runner import run_file
 
@@ -52,6 +54,28 @@ def test_a_script_agrees_with_the_definition_of_correct(script: Path) -> None:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_the_engine_passes_a_script(script: Path) -> None:
     report = run_file(script)
+    assert report.ok, str(report)
+
+
+class Restored(EngineDriver):
+    """An engine that is restored from a checkpoint before every step."""
+
+    def feed(self, stream: str, rows: pa.Table) -> None:
+        self.restart()
+        super().feed(stream, rows)
+
+    def advance(self, at: int) -> None:
+        self.restart()
+        super().advance(at)
+
+    def query(self, name: str, sql: str) -> None:
+        self.restart()
+        super().query(name, sql)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_an_engine_restored_before_every_step_passes_a_script(script: Path) -> None:
+    report = run_file(script, driver=Restored)
     assert report.ok, str(report)
 
 

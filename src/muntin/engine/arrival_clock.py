@@ -22,14 +22,15 @@ class ArrivalClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._last = BEFORE_ALL
+        self.last = BEFORE_ALL
+        """The last stamp or promise."""
 
     def stamp(self, after: int) -> int:
         """Return the time of rows that arrive now: later than all stamps before and ``after``."""
-        self._last = max(self._clock(), self._last + 1, after + 1)
-        return self._last
+        self.last = max(self._clock(), self.last + 1, after + 1)
+        return self.last
 
     def promise(self) -> int:
         """Return an instant, the time now, before which no row will be stamped any more."""
-        self._last = max(self._clock() - 1, self._last)
-        return self._last + 1
+        self.last = max(self._clock() - 1, self.last)
+        return self.last + 1

@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 
 import pyarrow as pa
 
 from muntin.engine.background import Live
+from muntin.engine.checkpoint import EngineCheckpoint, read_folder
 from muntin.engine.declarations import Declarations
 from muntin.engine.fair_lock import FairLock
 from muntin.engine.heartbeat import EventClock, read_heartbeat
@@ -29,6 +31,7 @@ from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream
 from muntin.model.clock import Instant, parse_instant
 from muntin.runtime.dataflow import Dataflow, Frontier
+from muntin.runtime.memory_limit import check_memory
 from muntin.runtime.stream_input import StreamState
 from muntin.sql.streams import make_stream, make_table, read_slack
 from muntin.sql.types import build_schema
@@ -87,6 +90,9 @@ class Engine:
         self._live = Live(self._lock, self.dataflow, self._registry, self._suspender.run)
         self._registrar = Registrar(
             self._declared, self.dataflow, self._registry, self._live.finish, read_clock(clock)
+        )
+        self._checkpoint = EngineCheckpoint(
+            self._declared, self.dataflow, self._registry, self._registrar
         )
 
     # -- declarations ------------------------------------------------------------------------------
@@ -165,14 +171,16 @@ class Engine:
         """Take rows of a stream, all or, if one does not fit, none; process those that are final.
 
         Late rows (older than the watermark) are counted and kept, see :meth:`late`; so are rows
-        further ahead of their stream than the setting ``max_advance`` allows.
+        further ahead of their stream than the setting ``max_advance`` allows. Rows for which the
+        setting ``memory_limit`` leaves no room raise :class:`muntin.MemoryLimitError`.
         """
         arrival = time.monotonic()
         with self._lock:
             state = self._state(stream)
             where = f"stream {state.stream.name}"
             table = read_rows(rows, state.stream.given, where)
-            frontier = Frontier()
+            settings, frontier = self._declared.settings.engine, Frontier()
+            check_memory(self.dataflow, settings.memory_limit, state.stream.name, table.nbytes)
             if state.stream.arrival:
                 table, frontier = self._stamp(state.stream, table)
             times = read_times(table, state.stream.time, where)
@@ -180,8 +188,8 @@ class Engine:
                 state.last_row = arrival
             batch = batch_of(table, times, arrival)
             if not state.stream.arrival:
-                limit = self._declared.settings.engine.max_advance
-                batch = state.set_aside(batch, limit, self.dataflow.groups.advanced)
+                reached = self.dataflow.groups.advanced
+                batch = state.set_aside(batch, settings.max_advance, reached)
             self._step({state.stream.name: batch}, frontier)
         self._registry.deliveries.deliver()
 
@@ -283,6 +291,71 @@ class Engine:
         Returns whether that is so within ``timeout`` seconds.
         """
         return self._live.settle(read_timeout(timeout))
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def checkpoint(self, folder: str | Path) -> None:
+        """Write everything from which :meth:`restore` resumes to a folder.
+
+        The state is that between two calls; other threads can push while it is written. When the
+        call returns, the checkpoint is on disk and replaces the one before; a crash before that
+        leaves the one before. Rows that the last call has written to the folder are not written
+        again. After a crash, push what was pushed since the last checkpoint again. Results that
+        wait for rows under ``pipeline = 'input'`` are released.
+
+        Raises
+        ------
+        CheckpointError
+            When the folder cannot be written to, or another engine writes to it at the moment.
+        """
+        where = read_folder(folder)
+        with self._checkpoint.turn:
+            with self._lock:
+                self._live.finish()
+                self._registry.take(self.dataflow.release())
+                self._suspender.run()
+                captured = self._checkpoint.capture()
+            self._checkpoint.write(captured, where)
+        self._registry.deliveries.deliver()
+
+    @classmethod
+    def restore(
+        cls,
+        folder: str | Path,
+        *,
+        allowed_paths: object = None,
+        clock: object = _system_clock,
+    ) -> Engine:
+        """Return an engine that resumes from the last checkpoint in a folder.
+
+        It has the same streams, tables, settings, queries, windows, late rows and results that were
+        not polled, and continues as if it had never stopped. Subscribers and the background thread
+        are not restored. ``allowed_paths`` and ``clock`` are those of :class:`Engine`.
+
+        Raises
+        ------
+        CheckpointError
+            When there is no checkpoint, or its files are damaged, missing, or of another version.
+
+        Examples
+        --------
+        >>> import muntin, tempfile
+        >>> engine = muntin.Engine()
+        >>> engine.stream("A", {"k": "bigint", "ts": "timestamp"}, time="ts")
+        >>> q = engine.query("SELECT COUNT(*) AS n FROM A WINDOW 1 MINUTE", name="q")
+        >>> engine.push("A", [(1, "2026-01-01 00:00:00"), (2, "2026-01-01 00:00:30")])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     engine.checkpoint(folder)
+        ...     engine = muntin.Engine.restore(folder)
+        >>> engine.advance("2026-01-01 00:01:00")
+        >>> engine.handle("q").answer().to_pylist()
+        [{'n': 1}]
+        """
+        where = read_folder(folder)
+        engine = cls(allowed_paths=allowed_paths, clock=clock)
+        with engine._lock:
+            engine._checkpoint.restore(where)
+        return engine
 
     # -- looking -----------------------------------------------------------------------------------
 

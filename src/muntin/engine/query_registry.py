@@ -18,6 +18,7 @@ from muntin.engine.delivery import Deliveries
 from muntin.engine.fair_lock import FairLock
 from muntin.engine.subscription import BUFFER, Subscription
 from muntin.model.arguments import check_name
+from muntin.model.settings import Settings
 from muntin.plan.query import Query
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.query_group import Output
@@ -34,10 +35,12 @@ Subscriber: TypeAlias = Callable[[pa.RecordBatch], None]
 class QueryEntry:
     """A registered query: results not polled yet, its registration moment, and its suspension.
 
-    ``late_before`` is how many rows had been late for its group when it was registered.
+    ``settings`` are those that it runs with. ``late_before`` is how many rows had been late for its
+    group when it was registered.
     """
 
     query: Query
+    settings: Settings
     since: float
     late_before: int
     results: list[pa.Table] = field(default_factory=list)
@@ -61,10 +64,14 @@ class QueryRegistry:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, query: Query, initial: list[pa.Table]) -> None:
+    def add(self, query: Query, settings: Settings, initial: list[pa.Table]) -> None:
         """Add a query that runs, with its results from before any row."""
         late = self._dataflow.group_of(query.name).rows_late()
-        self._entries[query.name.casefold()] = QueryEntry(query, time.monotonic(), late, initial)
+        self.put(QueryEntry(query, settings, time.monotonic(), late, initial))
+
+    def put(self, entry: QueryEntry) -> None:
+        """Add a query as it was when a checkpoint was written."""
+        self._entries[entry.query.name.casefold()] = entry
 
     def remove(self, name: str) -> QueryEntry:
         """Remove a query with its results and subscribers."""

@@ -68,9 +68,14 @@ class Registrar:
     def add_stream(self, stream: Stream) -> None:
         """Add a stream."""
         if stream.arrival:
+            self.running_clock()  # before anything changes
+        self.declare(self._declared.add_stream(stream))
+
+    def declare(self, stream: Stream) -> None:
+        """Declare a stream of the catalog to the dataflow."""
+        if stream.arrival:
             self.running_clock()
-        now = None if self._clock is None else self._clock()
-        self._dataflow.declare(self._declared.add_stream(stream), now)
+        self._dataflow.declare(stream, None if self._clock is None else self._clock())
 
     def _load_table(self, table: Table) -> None:
         self.add_table(table, load_table(table, self._declared.allowed))
@@ -86,7 +91,7 @@ class Registrar:
         settings, plan = self._declared.planned(query)
         self._finish()
         planned = PlannedQuery(query, plan, settings, self._declared.knowledge())
-        self._registry.add(query, self._dataflow.add(planned))
+        self._registry.add(query, settings, self._dataflow.add(planned))
         self._declared.add_query(query)
         return query.name
 

@@ -168,6 +168,11 @@ class Subscription:
         if thread is not None and thread is not threading.current_thread():
             thread.join(max(seconds, 0))
 
+    def undelivered(self) -> list[pa.RecordBatch]:
+        """Return the results for which it was not called yet."""
+        with Held(), self._changed:
+            return [results for results, _, _ in self._waiting]
+
     def stats(self) -> dict[str, object]:
         """Return its counts: results delivered, waiting and skipped, failures, and the last one."""
         with Held(), self._changed:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from muntin.engine.inspector import Inspector
 from muntin.engine.query_registry import QueryRegistry
@@ -20,29 +21,39 @@ from muntin.runtime.query_group import Running, reason_of
 _log = logging.getLogger("muntin")
 
 
+@dataclass(frozen=True)
 class SuspendedQuery:
-    """A query in the place of the running one that failed."""
+    """A query in the place of the running one that failed.
 
-    def __init__(
-        self, running: Running, described: Description, stats: Mapping[str, object]
-    ) -> None:
+    ``reason`` is the failure in one line; the exception would keep the query's state alive.
+    """
+
+    name: str
+    reason: str
+    described: Description
+    stats: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls, running: Running, described: Description, stats: Mapping[str, object]
+    ) -> SuspendedQuery:
+        """Return a query that failed, with its last plan and counts."""
         failure = running.failure
         assert failure is not None, "only queries that failed are suspended"
-        self.reason = reason_of(failure)
-        """The failure in one line; the exception would keep the query's state alive."""
-        suspended = Fact("suspended", self.reason, f"suspended: {self.reason}")
-        self.described = replace(described, facts=(*described.facts, suspended))
-        self.stats = {
-            **stats,
-            "suspended": self.reason,
-            "buffers": dict.fromkeys(running.buffers(), 0),
-        }
-        self._name = running.query.name
+        reason = reason_of(failure)
+        suspended = Fact("suspended", reason, f"suspended: {reason}")
+        buffers = dict.fromkeys(running.buffers(), 0)
+        return cls(
+            running.query.name,
+            reason,
+            replace(described, facts=(*described.facts, suspended)),
+            {**stats, "suspended": reason, "buffers": buffers},
+        )
 
     @property
     def error(self) -> QuerySuspendedError:
         """The failure as users see it."""
-        return QuerySuspendedError(self._name, self.reason)
+        return QuerySuspendedError(self.name, self.reason)
 
 
 class Suspender:
@@ -60,7 +71,7 @@ class Suspender:
                 entry = self._registry.find(running.query.name)
                 described = self._inspector.describe(entry)
                 stats = self._inspector.entry_stats(entry)
-                suspended = entry.suspended = SuspendedQuery(running, described, stats)
+                suspended = entry.suspended = SuspendedQuery.of(running, described, stats)
                 expected = isinstance(running.failure, MuntinError)
                 _log.warning("%s", suspended.error, exc_info=None if expected else running.failure)
                 self._dataflow.drop(running.query.name)

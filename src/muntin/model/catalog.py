@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -88,6 +89,16 @@ class Catalog:
             self._declared += 1
         self._relations[key] = relation
         return relation
+
+    @property
+    def declared(self) -> int:
+        """The number of streams that were declared, also of those that were removed."""
+        return self._declared
+
+    @classmethod
+    def restored(cls, relations: Iterable[Stream | Table], declared: int) -> Catalog:
+        """Return a catalog with relations in their places, after so many declared streams."""
+        return cls({relation.name.casefold(): relation for relation in relations}, declared)
 
     def remove(self, name: str) -> None:
         """Remove a relation that :meth:`find` finds."""

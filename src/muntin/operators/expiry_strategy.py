@@ -10,7 +10,7 @@ and retract nothing after it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -60,6 +60,9 @@ class SignedRows:
     def is_due(self, now: int) -> bool:
         """Return whether results end up to an instant."""
         return self._shown.is_due(now)
+
+    def move(self, steps: Iterable[Step], now: int) -> None:
+        """Move the clocks of steps to an instant, where only rows move them otherwise."""
 
     def nbytes(self) -> int:
         """Return the bytes of results that are kept until they end."""
@@ -118,6 +121,14 @@ class InputTriggered(TimeProbing):
 
     def _clock_of(self, intake: Intake, below: Step) -> int:
         return below.clock if below.node.is_table else intake.newest
+
+    def move(self, steps: Iterable[Step], now: int) -> None:
+        """Move the clocks of steps to an instant, as if a row had reached each of them."""
+        for step in steps:
+            step.clock = max(step.clock, now)
+            for intake in step.intakes:
+                intake.newest = max(intake.newest, now)
+        self._shown.newest = max(self._shown.newest, now)
 
     def clock(self, root: Step) -> int:  # noqa: ARG002
         """Return the instant up to which all results are out."""

@@ -24,12 +24,12 @@ class Intake:
         self._nothing = self._waiting = Changes.none(schema)
         self.expire = Expire(schema) if expires else None
         self.newest = BEFORE_ALL
-        """The time of the last row that has come."""
+        """The time of the last row that has come, or to which it was moved."""
 
     def put(self, changes: Changes) -> None:
         """Take what the input has sent."""
         if len(changes):
-            self.newest = int(changes.times[-1])
+            self.newest = max(self.newest, int(changes.times[-1]))
             self._waiting = merged([self._waiting, changes], self._schema)
 
     def is_due(self, clock: int) -> bool:

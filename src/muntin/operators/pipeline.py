@@ -60,6 +60,7 @@ class PipelineOperator:
         self._tables = tables
         self._strategy = STRATEGIES[strategy](query.root.schema)
         self._places: list[_Place] = []
+        self._releases = False
         build = Build(evaluator, self._strategy.sends_ends, drive.answers)
         self._build(query.root, leaves, build, self._at_root(query.root, build))
 
@@ -101,13 +102,17 @@ class PipelineOperator:
         """The instant up to which all results are out; only where operators go by clocks."""
         return self._strategy.clock(self._root)
 
+    def release(self) -> None:
+        """Let the next run go by the clock, so that no results wait for rows."""
+        self._releases = self.is_triggered
+
     def is_due(self, now: int, turn: int) -> bool:
         """Return whether it is to be run at an instant although nothing comes.
 
         A step that it shares may have been run in this turn, for another plan tree.
         """
-        if not self._strategy.probes:
-            return False
+        if self._releases or not self._strategy.probes:
+            return self._releases
         steps = [place.step for place in self._places]
         return (
             self._strategy.is_due(now)
@@ -146,6 +151,9 @@ class PipelineOperator:
         In one ``turn`` a step is run for the first plan tree that has it.
         """
         following = iter(leaves)
+        if self._releases:
+            self._strategy.move([place.step for place in self._places], now)
+            self._releases = False
         for place in self._places:
             step = place.step
             own = next(following) if step.node.is_leaf else None

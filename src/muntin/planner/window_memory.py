@@ -10,6 +10,7 @@ import pyarrow as pa
 from muntin.errors import InputError
 from muntin.model.clock import SECOND
 from muntin.model.settings import Settings
+from muntin.model.settings.values import format_bytes
 from muntin.model.statistics import StreamStatistics
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
 from muntin.plan.nodes import Scan
@@ -45,8 +46,9 @@ def check_windows(
             next(source for source in query.sources if source.alias == largest), declared or {}
         )
         raise InputError(
-            f"query {query.name}: its windows take about {_shown(total)}, "
-            f"more than the {_shown(limit)} there are; that of {largest} has {rows:,.0f} rows",
+            f"query {query.name}: its windows take about {format_bytes(total)}, "
+            f"more than the {format_bytes(limit)} there are; that of {largest} has {rows:,.0f} "
+            "rows",
             hint="Take smaller windows, or say by the setting window_memory how much they may take",
         )
 
@@ -75,7 +77,3 @@ def _width(kind: pa.DataType) -> float:
 
 def _machine() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _shown(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"

@@ -12,7 +12,7 @@ budgets of limited joins. Its queries form one group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,12 +28,19 @@ from muntin.plan.query import Emit
 from muntin.plan.query_plan import QueryPlan
 from muntin.runtime.external_quota import ExternalQuota
 from muntin.runtime.planned_query import PlannedQuery
-from muntin.runtime.query_group import Output, QueryGroup, Running
+from muntin.runtime.query_group import Output, Promise, QueryGroup, Running
 from muntin.runtime.query_groups import QueryGroups
 from muntin.runtime.running_join import RunningJoin, Shared
-from muntin.runtime.snapshot import Snapshot
+from muntin.runtime.snapshot import (
+    QuerySnapshot,
+    Snapshot,
+    StreamSnapshot,
+    group_snapshot,
+    restored_inputs,
+    wait_again,
+)
 from muntin.runtime.stream_input import Place, StreamState
-from muntin.state.batch import Batch, batch_of, times_of
+from muntin.state.batch import Batch
 
 
 @dataclass(frozen=True)
@@ -93,14 +100,21 @@ class Dataflow:
         It sees the rows inside its windows that are held: those that the windows of earlier
         queries reach, however rows were cut into steps.
         """
+        if self.queries or self._live:
+            self.groups.trim(exactly=bool(self.queries))
+        try:
+            return self._run(planned, self.groups.place(planned.query))
+        except BaseException:
+            self.groups.tidy()
+            raise
+
+    def _run(self, planned: PlannedQuery, group: QueryGroup) -> list[pa.Table]:
+        """Run a query in a group, and return its results from before any row."""
         prepare()
         if planned.query.emit is Emit.CHANGES or isinstance(planned.plan, QueryPlan):
             prepare_part("changes")
         if isinstance(planned.plan, QueryPlan):
             prepare_part("pipelines")
-        if self.queries or self._live:
-            self.groups.trim(exactly=bool(self.queries))
-        group = self.groups.place(planned.query)
         shared = Shared(
             self.duck,
             self._workspace,
@@ -109,11 +123,7 @@ class Dataflow:
             self._live,
             self._partition,
         )
-        try:
-            running, initial = group.add(planned, shared)
-        except BaseException:
-            self.groups.tidy()
-            raise
+        running, initial = group.add(planned, shared)
         self.queries[planned.query.name] = running
         self._group_of[planned.query.name] = group
         return initial
@@ -173,37 +183,73 @@ class Dataflow:
         """Begin with rows that another dataflow holds, for the query that is added next."""
         self._take(rows, frontier)
 
-    def snapshot(self) -> Snapshot:
-        """Return the state between two steps; only of a partition, whose queries are one group."""
-        group = self.groups.all_streams
-        rows = {name: table for name, each in group.inputs.items() if len(table := each.held())}
-        before = {name: running.came_before() for name, running in self.queries.items()}
-        return Snapshot(rows, before, group.frontier_of_rows, group.advanced)
+    def release(self) -> Iterator[Output]:
+        """Yield the results that wait for rows to come: those of input triggered queries.
 
-    def restore(self, snapshot: Snapshot, *, emit: bool = False) -> list[Output]:
-        """Continue where a dataflow with the same queries was; no row has come to this one yet.
-
-        A replay of the rows fills windows and operators. Rows that came before a query yield no
-        results for it. With ``emit``, return results that add up to those that the queries have had
-        so far.
+        All state is then a function of the rows inside the windows, as a snapshot needs it.
         """
-        for name, running in self.queries.items():
-            before = snapshot.came_before.get(name, {})
-            running.let_come_before({stream: before.get(stream, 0) for stream in self.streams})
-        rows = {
-            name: batch_of(table, times_of(table, self.streams[name].stream.time), 0.0)
-            for name, table in snapshot.rows.items()
-        }
-        steps = [(rows, Frontier(final=snapshot.final))]
-        if snapshot.advanced > BEFORE_ALL:
-            steps.append(({}, Frontier(advanced=snapshot.advanced)))
+        for group in self.groups:
+            yield from group.release()
+
+    def snapshot(self) -> Snapshot:
+        """Return the state after :meth:`release`, while no join is busy; no column is copied."""
+        groups = tuple(
+            group_snapshot(
+                group, tuple(name for name, other in self._group_of.items() if other is group)
+            )
+            for group in self.groups
+        )
+        queries = {name: QuerySnapshot.of(running) for name, running in self.queries.items()}
+        streams = {name: StreamSnapshot.of(state) for name, state in self.streams.items()}
+        return Snapshot(groups, queries, streams, self.groups.advanced, self.groups.fed)
+
+    def restore(
+        self, snapshot: Snapshot, planned: Iterable[PlannedQuery] = (), *, emit: bool = False
+    ) -> list[Output]:
+        """Continue where a dataflow with the same streams was; no row has come to this one yet.
+
+        The queries of a partition run already; others are ``planned``, in the order in which they
+        were registered, and have their groups again. A replay of the rows fills windows and
+        operators. Rows that came before a query yield no results for it. With ``emit``, return
+        results that add up to those that the queries have had so far.
+        """
+        if not self._partition:
+            self._open_groups(snapshot, planned)
         outputs: list[Output] = []
-        for taken, frontier in steps:
-            if emit:
-                outputs += self.step(taken, frontier)
-            else:
-                self.replay(taken, frontier)
+        for group, state in zip(self.groups, snapshot.groups, strict=True):
+            running = [each for name, each in self.queries.items() if self._group_of[name] is group]
+            starts = {name: each.log.next for name, each in group.inputs.items()}
+            for each in running:
+                snapshot.queries.get(each.query.name, QuerySnapshot()).begin(each, starts)
+            wait_again(state, group, snapshot.arrived)
+            for advanced in {BEFORE_ALL: 0, state.advanced: 0}:
+                group.move(state.final, advanced)
+                if emit:
+                    outputs += group.step()
+                else:
+                    group.replay()
+            if not self._partition:
+                for _ in group.release():
+                    pass
+            for each in running if not emit else ():
+                snapshot.queries.get(each.query.name, QuerySnapshot()).finish(each)
         return outputs
+
+    def _open_groups(self, snapshot: Snapshot, planned: Iterable[PlannedQuery]) -> None:
+        """Open the groups of a snapshot without rows, and run their queries."""
+        for name, state in snapshot.streams.items():
+            state.load(self.streams[name])
+        self.groups.reopen(
+            [(restored_inputs(each, self.streams), bool(each.queries)) for each in snapshot.groups],
+            Promise(snapshot.advanced, snapshot.fed),
+        )
+        group_of = {
+            name: group
+            for group, each in zip(self.groups, snapshot.groups, strict=True)
+            for name in each.queries
+        }
+        for each in planned:
+            self._run(each, group_of[each.query.name])
 
     def _take(self, rows: Mapping[str, Batch], frontier: Frontier) -> list[QueryGroup]:
         """Take rows and move frontiers; return the groups that may have work."""

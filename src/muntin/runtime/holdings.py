@@ -46,7 +46,7 @@ def state_rows(dataflow: Dataflow) -> dict[str, int]:
 def table_held(dataflow: Dataflow, stream: str) -> pa.Table:
     """Return the rows of a partition's stream that windows reach or that wait, in order."""
     dataflow.groups.trim(exactly=True)
-    return dataflow.groups.all_streams.inputs[stream].held()
+    return dataflow.groups.all_streams.inputs[stream].held()[1].combine_chunks()
 
 
 def positions(dataflow: Dataflow) -> dict[str, int]:

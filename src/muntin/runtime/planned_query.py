@@ -20,15 +20,15 @@ AnyPlan: TypeAlias = JoinPlan | QueryPlan
 class PlannedQuery:
     """A query with its plan and settings, and the statistics that it was planned with.
 
-    An ``isolated`` query shares no sub-plans with others: after a restart it may be registered at
-    another place in the stream than they are.
+    It shares sub-plans with queries of its ``cohort``: a restored query is registered before rows
+    that came before others only. With None, as in partitions, it shares none.
     """
 
     query: Query
     plan: AnyPlan
     settings: Settings
     known: Knowledge
-    isolated: bool = False
+    cohort: str | None = ""
 
 
 def plan_checked(query: Query, settings: Settings, known: Knowledge) -> AnyPlan:

@@ -157,7 +157,7 @@ class QueryGroup:
         if not isinstance(plan, QueryPlan):
             return self._run_over(RunningQuery, plan, shared), []
         run_leaf = partial(self._run_over, RunningLeaf, shared=shared)
-        running = self._subplans.add(plan, shared, run_leaf, isolated=planned.isolated)
+        running = self._subplans.add(plan, shared, run_leaf, cohort=planned.cohort)
         initial = running.begin(self.advanced)
         self.pipelines.append(running)
         return running, initial
@@ -212,6 +212,15 @@ class QueryGroup:
             yield from self._run(join, join.catch_up(self.frontier[0], self.closed, pace))
         yield from self._run_pipelines()
         self.trim()
+
+    def release(self) -> Iterator[Output]:
+        """Yield the results that wait for rows to come, where queries are input triggered."""
+        for pipeline in self.pipelines:
+            pipeline.release()
+        for join in self.joins.running:
+            for member in join.members:
+                member.release()
+        yield from self.step()
 
     def replay(self) -> None:
         """Process rows whose results are known; joins whose state is their windows compute none."""

@@ -32,7 +32,7 @@ class QueryGroups:
         self._duck = duck
         self._tables = tables
         self.advanced = BEFORE_ALL
-        self._fed = NOWHERE
+        self.fed = NOWHERE
         self._idle = [self._open(())]
 
     def __iter__(self) -> Iterator[QueryGroup]:
@@ -47,7 +47,7 @@ class QueryGroups:
 
     def _open(self, inputs: Iterable[StreamInput], final: Place = NOWHERE) -> QueryGroup:
         return QueryGroup(
-            inputs, self._duck, self._tables, Promise(self.advanced, max(final, self._fed))
+            inputs, self._duck, self._tables, Promise(self.advanced, max(final, self.fed))
         )
 
     def readers(self, stream: str) -> list[QueryGroup]:
@@ -74,6 +74,17 @@ class QueryGroups:
         """Return the inputs of all groups that get the rows of a stream."""
         return [group.inputs[stream] for group in self.readers(stream)]
 
+    def reopen(self, groups: Iterable[tuple[Iterable[StreamInput], bool]], fed: Promise) -> None:
+        """Open all groups of a snapshot without rows, each with its inputs; True: it has queries.
+
+        ``fed`` is the frontier of groups that are opened later.
+        """
+        self.active, self._idle = [], []
+        for inputs, active in groups:
+            group = QueryGroup(inputs, self._duck, self._tables, Promise())
+            (self.active if active else self._idle).append(group)
+        self.advanced, self.fed = fed.advanced, fed.final
+
     # -- time --------------------------------------------------------------------------------------
 
     def move(self, final: Place | None, advanced: int) -> None:
@@ -82,7 +93,7 @@ class QueryGroups:
         ``advanced`` promises that no earlier row comes on any stream.
         """
         self.advanced = max(self.advanced, advanced)
-        self._fed = max(self._fed, final or NOWHERE)
+        self.fed = max(self.fed, final or NOWHERE)
         for group in self:
             group.move(final, advanced)
 

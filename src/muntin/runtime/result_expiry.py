@@ -40,6 +40,9 @@ class ResultExpiry(Protocol):
     def rows(self, now: int, select: Select) -> Changes:
         """Return the same for operators that go by the strategy: rows may have ends."""
 
+    def release(self) -> None:
+        """Let the next call of :meth:`changes` go by ``now`` alone."""
+
     def __len__(self) -> int:
         """Return the number of results that are kept."""
 
@@ -72,6 +75,9 @@ class HybridExpiry:
         return signed_rows(self._kept.run(now), select)
 
     rows = changes
+
+    def release(self) -> None:
+        """Do nothing: it always goes by ``now``."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -113,6 +119,9 @@ class ProbedExpiry:
     def _until(self, came: Changes, now: int) -> int:  # noqa: ARG002
         return now
 
+    def release(self) -> None:
+        """Do nothing: it always goes by ``now``."""
+
     def __len__(self) -> int:
         return len(self._kept)
 
@@ -124,7 +133,18 @@ class ProbedExpiry:
 class TriggeredExpiry(ProbedExpiry):
     """Keeps rows; those that end wait until a row arrives."""
 
-    def _until(self, came: Changes, now: int) -> int:  # noqa: ARG002
+    def __init__(self, query: Query) -> None:
+        super().__init__(query)
+        self._releases = False
+
+    def release(self) -> None:
+        """Let the next call of :meth:`changes` retract all that has ended."""
+        self._releases = True
+
+    def _until(self, came: Changes, now: int) -> int:
+        releases, self._releases = self._releases, False
+        if releases:
+            return now
         return int(came.times[-1]) if len(came) else BEGINNING
 
 

@@ -248,9 +248,12 @@ class RunningJoin:
             TacticOptions(self.scheduling.schedule(plan, self.group), self.overload),
         )
 
-    def _refill(self, plan: JoinPlan) -> None:
-        """Continue with a new operator, filled from the logs; counts continue."""
-        now, counters = self.now, self.operator.state.counters
+    def refill(self, plan: JoinPlan, at: int | None = None) -> None:
+        """Continue with a new operator, filled from the logs; counts continue.
+
+        ``at`` is a later instant than the one reached, between which nothing was to be joined.
+        """
+        now, counters = self.now if at is None else at, self.operator.state.counters
         self.plan, self.query = plan, plan.query
         self.operator = self._make_operator(plan)
         self.begin(now)
@@ -272,14 +275,14 @@ class RunningJoin:
         if not other and (self.plan.tree is None or settings.join.tree is not TreeChoice.OFF):
             self._reschedule()
             return
-        self._refill(plan_join(group.join, settings, self._shared.known))
+        self.refill(plan_join(group.join, settings, self._shared.known))
         self.monitor.begin(self.plan, self.scheduling.plan_settings(self.plan, group))
         self.metrics.begin(self.now if self.now > BEFORE_ALL else None)
 
     def _reschedule(self) -> None:
         """Work by the levels of the group as they are now, over the same state if possible."""
         if not self.operator.tactic.follow(self.scheduling.schedule(self.plan, self.group)):
-            self._refill(self.plan)
+            self.refill(self.plan)
 
     def _replan(self) -> None:
         """Change the plan if that pays; where it stores the same, only the orders change."""
@@ -290,7 +293,7 @@ class RunningJoin:
             self.operator.windows.reorder(better)
             self.plan = better
         else:
-            self._refill(better)
+            self.refill(better)
         self.metrics.begin(self.now)
 
     # -- size --------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ class RunningPipeline:
         self.evaluator = Evaluator(duck)
         self._tables = tables
         self._operator = self._make(drive)
-        self._output = PipelineOutput(query, self.evaluator, duck, part=part)
+        self.output = PipelineOutput(query, self.evaluator, duck, part=part)
         self._columns = query.root.schema
         self.seen: int | None = None
         """The first instant since registration: of a row of its streams, or of ``advance``."""
@@ -59,12 +59,12 @@ class RunningPipeline:
 
     def begin(self, advanced: int) -> list[pa.Table]:
         """Return the results from before any row, once; event time was advanced to ``advanced``."""
-        tables = self._output.take(self._operator.begin(), settled=False)
+        tables = self.output.take(self._operator.begin(), settled=False)
         if self.leaves:
-            self._output.skip_empty_beginning()
+            self.output.skip_empty_beginning()
         self._see(advanced)
-        if (first := self._output.first_closed(self.seen, self._reached(advanced))) is not None:
-            tables += self._output.take(self._output.nothing(), settled=True, first=first)
+        if (first := self.output.first_closed(self.seen, self._reached(advanced))) is not None:
+            tables += self.output.take(self.output.nothing(), settled=True, first=first)
         return self._counted(tables)
 
     def catch_up(self, closed: int, turn: int, advanced: int) -> Iterator[pa.Table]:
@@ -77,26 +77,26 @@ class RunningPipeline:
         taken = [leaf.take(turn, closed) for leaf in self.leaves]
         changes = [found for found, _ in taken]
         came = any(len(part) for part in changes)
-        if came and self._output.begun is None:
-            self._output.begin(first_instant(changes, self.evaluator))
+        if came and self.output.begun is None:
+            self.output.begin(first_instant(changes, self.evaluator))
         every = self.query.every
         now = closed if every is None else closed // every * every
         if came or self._operator.is_due(now, turn):
             found = self._operator.run(changes, now, turn)
-            first = self._output.first_closed(self.seen, self._reached(closed))
+            first = self.output.first_closed(self.seen, self._reached(closed))
             yield from self._counted(
-                self._output.take(found, settled=self._operator.tidy, first=first)
+                self.output.take(found, settled=self._operator.tidy, first=first)
             )
             moment = time.monotonic()
             for _, noted in taken:
                 for arrivals, count in noted:
                     self.response.add(moment, arrivals, count)
-        elif (first := self._output.first_closed(self.seen, self._reached(closed))) is not None:
+        elif (first := self.output.first_closed(self.seen, self._reached(closed))) is not None:
             yield from self._counted(
-                self._output.take(self._output.nothing(), settled=True, first=first)
+                self.output.take(self.output.nothing(), settled=True, first=first)
             )
         if self.query.emit is Emit.SNAPSHOT:
-            for table in self._output.show(self._reached(closed)):
+            for table in self.output.show(self._reached(closed)):
                 yield from self._counted([table])
 
     def _counted(self, tables: list[pa.Table]) -> list[pa.Table]:
@@ -114,6 +114,10 @@ class RunningPipeline:
             times += [advanced] if advanced > BEFORE_ALL else []
             self.seen = min(times, default=None)
 
+    def release(self) -> None:
+        """Let the next call of :meth:`catch_up` return what waits for rows to come."""
+        self._operator.release()
+
     @property
     def released(self) -> int | None:
         """The instant up to which all results are out where they may be late; else None."""
@@ -122,7 +126,7 @@ class RunningPipeline:
     @property
     def begun(self) -> int | None:
         """The instant of the first change of a leaf; of EMIT SNAPSHOT, of the next snapshot."""
-        return self._output.begun
+        return self.output.begun
 
     def answer(self) -> pa.Table:
         """Return the answer now: the same operators, made again, over the leaves' answers."""
@@ -131,7 +135,7 @@ class RunningPipeline:
         found = operator.run([Changes.coming(leaf.answer(), 0) for leaf in self.leaves])
         changes = merged([begun, found], self._columns)
         rows = changes.columns.take(pa.array(left_of(changes, self.evaluator)))
-        return self._output.shown(rows)
+        return self.output.shown(rows)
 
     # -- rows from before its registration ---------------------------------------------------------
 
@@ -172,7 +176,7 @@ class RunningPipeline:
 
     def nbytes(self) -> int:
         """Return the bytes of operators, a part of those that are shared, and of snapshots."""
-        return self._operator.nbytes() + self._output.nbytes()
+        return self._operator.nbytes() + self.output.nbytes()
 
     def stats(self) -> dict[str, object]:
         """Return all counts, under the keys of a query that is a single join.

@@ -193,7 +193,7 @@ class RunningQuery:
 
     def taken(self, matches: Matches) -> pa.Table | None:
         """Return the results of matches inside the windows; changes wait for :meth:`changes`."""
-        if self.query.emit is Emit.CHANGES:
+        if self.query.emit is Emit.CHANGES or self.query.every is not None:
             matches = self._since_registered(matches)
         matches = self._maker.passing(matches)
         self.response.add(time.monotonic(), *matches.added())
@@ -217,6 +217,11 @@ class RunningQuery:
         table = consolidate(pa.concat_tables(self._changes), self._duck)
         self._changes.clear()
         return self._counted(table)
+
+    def release(self) -> None:
+        """Let the next call of :meth:`changes` return what waits for rows to come."""
+        if self.expiry is not None:
+            self.expiry.release()
 
     @property
     def remembers(self) -> bool:

@@ -28,7 +28,7 @@ from muntin.runtime.running_join import RunningJoin, Shared
 from muntin.runtime.running_leaf import RunningLeaf
 from muntin.runtime.running_pipeline import RunningPipeline
 
-Key: TypeAlias = tuple[Query, Settings]
+Key: TypeAlias = tuple[Query, Settings, str]
 
 
 @dataclass
@@ -73,13 +73,13 @@ class SubPlans:
         shared: Shared,
         run_leaf: Callable[[JoinPlan], RunningLeaf],
         *,
-        isolated: bool,
+        cohort: str | None,
     ) -> RunningPipeline:
-        """Return a pipeline for a plan; one that is ``isolated`` shares nothing with others."""
+        """Return a pipeline for a plan; it shares with others of its cohort, if it has one."""
         settings = shared.settings
         self._together = None
-        leaves = [self._leaf(join, settings, run_leaf, alone=isolated) for join in plan.joins]
-        drive = Drive(drive_strategy(settings), None if isolated else self.steps, leaves)
+        leaves = [self._leaf(join, settings, run_leaf, cohort) for join in plan.joins]
+        drive = Drive(drive_strategy(settings), None if cohort is None else self.steps, leaves)
         return RunningPipeline(
             plan.query, leaves, self._tables, self._duck, drive, part=shared.external_quota
         )
@@ -89,15 +89,15 @@ class SubPlans:
         plan: JoinPlan,
         settings: Settings,
         run_leaf: Callable[[JoinPlan], RunningLeaf],
-        *,
-        alone: bool,
+        cohort: str | None,
     ) -> RunningLeaf:
         """Return a leaf for a join: a running one without results yet, or a new one."""
-        key = _nameless(plan.query), settings
-        found = None if alone or not settings.sharing.enabled else self._leaves.get(key)
+        shares = cohort is not None and settings.sharing.enabled
+        key = _nameless(plan.query), settings, cohort or ""
+        found = self._leaves.get(key) if shares else None
         if found is None or not found.is_fresh():
             found = run_leaf(plan)
-            if not alone:
+            if cohort is not None:
                 self._leaves[key] = found
         self._users[found] += 1
         return found

@@ -41,7 +41,7 @@ class StreamState:
         self._late: list[pa.Table] = []
         self.rows_late = 0
         self.rows_ahead = 0
-        self._limit = AdvanceLimit()
+        self.limit = AdvanceLimit()
 
     @property
     def watermark(self) -> int:
@@ -64,8 +64,8 @@ class StreamState:
         ``limit`` is the setting ``max_advance``, ``reached`` the instant to which time was
         advanced.
         """
-        first = self._limit.newest == BEFORE_ALL
-        inside = self._limit.take(batch.times, limit, max(reached, self.low_mark))
+        first = self.limit.newest == BEFORE_ALL
+        inside = self.limit.take(batch.times, limit, max(reached, self.low_mark))
         if first and len(batch) and self._now is not None:
             warn_of_epoch(self.stream.name, int(batch.times[0]), self._now)
         if inside is None:
@@ -183,14 +183,22 @@ class StreamInput:
         other.release(frontier)
         return other
 
-    def held(self) -> pa.Table:
-        """Return the rows in the log and those that wait, in order."""
-        _, logged = self.log.between(0, self.log.next)
-        return pa.concat_tables([logged.rows, self._inbox.rows()]).combine_chunks()
+    def held(self) -> tuple[Times, pa.Table]:
+        """Return the rows in the log and those that wait, and the positions of the former."""
+        positions, logged = self.log.between(0, self.log.next)
+        return positions, pa.concat_tables([logged.rows, self._inbox.rows()])
+
+    def wait(self, batch: Batch) -> None:
+        """Take rows of which none is late; they wait for :meth:`release`."""
+        self._inbox.add(batch)
 
     def waiting(self) -> int:
         """Return the number of rows that wait."""
         return self._inbox.waiting()
+
+    def bytes_waiting(self) -> int:
+        """Return the bytes of the rows that wait."""
+        return self._inbox.nbytes()
 
     def oldest_waiting(self) -> int | None:
         """Return the time of the oldest row that waits, or None."""

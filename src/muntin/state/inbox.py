@@ -60,3 +60,7 @@ class Inbox:
     def waiting(self) -> int:
         """Return the number of rows that wait."""
         return sum(len(batch) for batch in self._batches)
+
+    def nbytes(self) -> int:
+        """Return the bytes of the rows that wait."""
+        return sum(batch.rows.nbytes for batch in self._batches)

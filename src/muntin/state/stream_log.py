@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import count, islice
 from operator import attrgetter
 
 import numpy as np
@@ -27,6 +27,7 @@ Positions = npt.NDArray[np.int64]
 
 _SMALL = 65_536
 _FEW = 1_024
+_NUMBERS = count()
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class StreamLog:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
+        self.number = next(_NUMBERS)
+        """Unique in this process: a position of this number always has the same row."""
         self.next = 0
         self._segments: list[Segment] = []
         self._kept = 0

@@ -34,7 +34,8 @@ def dataflow_of(
     for name, sql in queries.items():
         query = declared.read(sql, name)
         own, plan = declared.planned(query)
-        dataflow.add(PlannedQuery(query, plan, own, declared.knowledge(), isolated=partition))
+        cohort = None if partition else ""
+        dataflow.add(PlannedQuery(query, plan, own, declared.knowledge(), cohort))
     return dataflow
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
@@ -85,8 +86,11 @@ class EngineDriver:
         self._engine.drop(query)
 
     def restart(self) -> bool:
-        """Nothing is durable: the engine lives in this process."""
-        return False
+        """Continue with an engine that is restored from a checkpoint of this one."""
+        with TemporaryDirectory() as folder:
+            self._engine.checkpoint(folder)
+            self._engine = muntin.Engine.restore(folder, clock=lambda: self._now)
+        return True
 
     def close(self) -> None:
         """Nothing to give back: the engine lives in this process."""

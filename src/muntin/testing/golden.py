@@ -23,7 +23,7 @@
     (empty)
     explain q                           -- followed by indented pieces of text that must appear
     drop q
-    restart                             -- a new engine; all input again, results dropped
+    restart                             -- a new engine, resumed from a checkpoint
     advance 1
     error: the message contains this    -- one or more lines after a command that must fail
     sql CREATE STREAM X (k int)         -- any statement of the dialect

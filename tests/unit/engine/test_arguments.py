@@ -19,6 +19,13 @@ NONSENSE: list[Any] = [
     -1, 10**30, {1: 2}, {"a": None}, [None], [[1]], set(), type, pa.schema([("a", pa.int64())]),
     pa.int64(),
 ]  # fmt: skip
+
+
+def _folder(value: Any) -> Any:
+    """Return a value, or a file instead of a name under which a folder could be created."""
+    return __file__ if isinstance(value, str) and value.strip() and value.isprintable() else value
+
+
 CALLS: dict[str, Callable[[Engine, Any], object]] = {
     "query": lambda engine, value: engine.query(value),
     "query, name": lambda engine, value: engine.query(SQL, value),
@@ -42,6 +49,8 @@ CALLS: dict[str, Callable[[Engine, Any], object]] = {
     "subscribe, buffer": lambda engine, value: engine.handle("q").subscribe(
         lambda _: None, buffer=value
     ),
+    "checkpoint": lambda engine, value: engine.checkpoint(_folder(value)),
+    "restore": lambda _, value: Engine.restore(value),
     "settle": lambda engine, value: engine.settle(value),
     "stop": lambda engine, value: engine.stop(value),
 }

@@ -17,6 +17,7 @@ from muntin.model.settings import (
 
 OTHER_VALUES = {
     "max_advance": "off",
+    "memory_limit": "2 GB",
     "algorithm": "lazy",
     "join": "hash",
     "order": "A: B, C; B, C, A",

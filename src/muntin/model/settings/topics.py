@@ -53,6 +53,15 @@ class EngineSettings:
         per_query=False,
     )
     """Microseconds; None: any distance."""
+    memory_limit: int | None = setting(
+        "memory_limit",
+        optional(parse_bytes),
+        "",
+        "most bytes that waiting rows, windows and operators may take in process, e.g. '2 GB': "
+        "rows that would exceed it are refused when they are pushed; empty: no limit. A setting "
+        "of the engine, not of single queries; without effect on Spark",
+        per_query=False,
+    )
 
 
 class Algorithm(StrEnum):

@@ -135,3 +135,15 @@ def parse_bytes(text: str) -> int:
             "Write for example '64 kB' or '10 MB'", fact=f"{text!r} is not a number of bytes"
         )
     return int(written) * unit
+
+
+def format_bytes(size: float) -> str:
+    """Return a number of bytes for people.
+
+    >>> format_bytes(64_000)
+    '64.0 kB'
+    """
+    for name, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= factor:
+            return f"{size / factor:,.1f} {name}"
+    return f"{size:,.0f} bytes"

@@ -43,8 +43,8 @@ class _Operators:
         evaluator = Evaluator(duck)
         self._query = query
         self._operator = PipelineOperator(query, tables, evaluator)
-        self._output = PipelineOutput(query, evaluator, duck)
-        self._initial = self._output.take(self._operator.begin(), settled=False)
+        self.output = PipelineOutput(query, evaluator, duck)
+        self._initial = self.output.take(self._operator.begin(), settled=False)
 
     def take(
         self, changes: Sequence[Changes], first: int | None, closed: int | None
@@ -57,25 +57,25 @@ class _Operators:
         shown = None
         snapshot = self._query.emit is Emit.SNAPSHOT
         if snapshot:
-            self._output.begin(first)
+            self.output.begin(first)
         elif closed is not None:
-            shown = self._output.first_closed(first, closed)
+            shown = self.output.first_closed(first, closed)
         if any(len(part) for part in changes) or shown is not None:
             found = self._operator.run(changes)
-            tables += self._output.take(found, settled=self._operator.tidy, first=shown)
+            tables += self.output.take(found, settled=self._operator.tidy, first=shown)
         if snapshot and closed is not None:
-            tables += self._output.show(closed)
+            tables += self.output.show(closed)
         return tables
 
     @property
     def following(self) -> int | None:
         """The first instant of the results, once it is out; of EMIT SNAPSHOT, the next one."""
-        return self._output.following
+        return self.output.following
 
     def resume(self, changes: Sequence[Changes], following: int | None) -> None:
         """Continue after the last batch, from the net changes so far; results are known."""
         self.take(changes, None, None)
-        self._output.resume(following)
+        self.output.resume(following)
 
 
 class GlobalStage:

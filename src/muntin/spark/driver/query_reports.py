@@ -88,6 +88,8 @@ class QueryReports:
                 "partitions have different keys, so that a slice of all keys would load them "
                 "unevenly: the oldest rows of a cycle probe"
             )
+        if given.engine.memory_limit is not None:
+            found["memory_limit"] = "a batch cannot be refused once its input has been read"
         return found
 
     def _scheduler_without_effect(self, name: str, given: Settings) -> dict[str, str]:

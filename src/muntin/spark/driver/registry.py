@@ -173,6 +173,7 @@ def _changed(settings: Settings) -> dict[str, str]:
     """Return the settings of a query that differ from the defaults."""
     changed = settings.changed()
     changed.pop("max_advance", None)  # it belongs to the deployment
+    changed.pop("memory_limit", None)  # without effect here
     return changed
 
 

@@ -232,10 +232,12 @@ class Partition:
         for name, each in self.dataflows.by_name.items():
             snapshot = each.dataflow.snapshot()
             carried += [
-                (name, Part(each.partitioning, stream, 0, to_blob(table)))
-                for stream, table in snapshot.rows.items()
+                (name, Part(each.partitioning, stream, 0, to_blob(table.combine_chunks())))
+                for stream, table in snapshot.groups[0].rows.items()
             ]
-            since.update({query: dict(came) for query, came in snapshot.came_before.items()})
+            since.update(
+                {query: dict(each.came_before) for query, each in snapshot.queries.items()}
+            )
         newest = dict(self._time.newest)
         return PartitionBatch(
             batch, self.dataflows.epoch, newest, (), carried=tuple(carried)

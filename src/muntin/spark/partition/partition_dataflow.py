@@ -20,7 +20,7 @@ from muntin.runtime.holdings import table_held
 from muntin.runtime.planned_query import PlannedQuery, plan_checked
 from muntin.runtime.query_group import Output, reason_of
 from muntin.runtime.running_pipeline import RunningPipeline
-from muntin.runtime.snapshot import Snapshot
+from muntin.runtime.snapshot import GroupSnapshot, QuerySnapshot, Snapshot
 from muntin.spark.exchange.deployment import Deployment, Place, PlacedQuery
 from muntin.spark.exchange.messages import from_blob
 from muntin.spark.partition.partition_clock import CameBefore
@@ -78,7 +78,7 @@ class PartitionDataflow:
                 own = given.of_query(part.options, SINK_OPTIONS)
                 plan = plan_checked(part, own, self._known)
                 tables_of = self.dataflow.add(
-                    PlannedQuery(part, plan, own, self._known, isolated=True)
+                    PlannedQuery(part, plan, own, self._known, cohort=None)
                 )
                 initial += [(part.name, table) for table in tables_of]
         except Exception:
@@ -154,7 +154,9 @@ class PartitionDataflow:
 
         With ``emit``, return results that add up to those that the queries have had so far.
         """
-        outputs = self.dataflow.restore(Snapshot(rows, came, self.final, moment), emit=emit)
+        group = GroupSnapshot(rows, self.final, moment)
+        queries = {name: QuerySnapshot(before) for name, before in came.items()}
+        outputs = self.dataflow.restore(Snapshot((group,), queries), emit=emit)
         self._suspend_failed()
         return outputs
 

@@ -264,6 +264,15 @@ def test_choosing_rows_by_key_is_reported_as_without_effect(parts: Parts) -> Non
     assert "probe_choice" not in parts.reports.stats("oldest")["without_effect"]
 
 
+def test_a_memory_limit_is_reported_as_without_effect(parts: Parts) -> None:
+    parts.registry.declared.set("memory_limit", "1 MB")
+    parts.query()
+    parts.start()
+    assert "cannot be refused" in parts.reports.stats("q")["without_effect"]["memory_limit"]
+    assert parts.run.deployment is not None
+    assert "memory_limit" not in parts.run.deployment.queries[0].settings
+
+
 GROUPED = "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW {} MINUTES"
 
 
