@@ -112,7 +112,8 @@ def test_each_row_is_emitted_once(
     for name in "AB":
         engine.stream(name, {"k": "bigint", "v": "bigint", "ts": "timestamp"}, time="ts")
     items = "A.v AS a" if kind in {"SEMI", "ANTI"} else "A.v AS a, B.v AS b"
-    sql = f"SELECT {items} FROM A [RANGE {sizes[0]} SECONDS] {kind} JOIN B [RANGE {sizes[1]} SECONDS] ON {on}"
+    sources = [f"{name} [RANGE {size} SECONDS]" for name, size in zip("AB", sizes, strict=True)]
+    sql = f"SELECT {items} FROM {sources[0]} {kind} JOIN {sources[1]} ON {on}"
     note(sql)
     query = engine.query(sql, name="q")
     found: Counter[tuple[int, object, object]] = Counter()

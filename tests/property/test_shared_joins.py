@@ -43,6 +43,28 @@ FAMILIES = [
             "SECONDS"
         ),
     ],
+    [
+        (
+            "SELECT A.v AS x, B.v AS y, C.v AS z FROM A [RANGE {w} SECONDS], B [RANGE {u} SECONDS],"
+            " C [RANGE {w} SECONDS] WHERE A.k = B.k AND B.j <= C.j{more}"
+        ),
+        (
+            "SELECT A.v AS x, C.v AS z FROM B [RANGE {w} SECONDS], A [RANGE {u} SECONDS],"
+            " C [RANGE {u} SECONDS] WHERE A.k = B.k AND B.j <= C.j{more}"
+        ),
+    ],
+    [
+        (
+            "SELECT A.v AS x, B.v AS y, C.v AS z FROM A [ROWS {w}], B [ROWS {u}], C [ROWS {w}] "
+            "WHERE A.k = B.k AND B.j = C.j{more}"
+        )
+    ],
+    [
+        (
+            "SELECT A.v AS x, B.v AS y, C.v AS z, D.v AS u FROM A, B, C, A AS D "
+            "WHERE A.k = B.k AND B.j = C.j AND C.k = D.k{more} WINDOW {w} SECONDS"
+        )
+    ],
     ["SELECT A.v AS x, B.v AS y FROM A, A AS B WHERE A.k = B.j{more} WINDOW {w} SECONDS"],
     ["SELECT A.v AS x, B.v AS y FROM A [ROWS {w}], A AS B [ROWS {u}] WHERE A.k = B.k{more}"],
     [

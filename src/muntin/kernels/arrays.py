@@ -115,7 +115,7 @@ class QueueArrays(NamedTuple):
     outers: Table
     bases: Table
     bounds: Table
-    pairs: Table
+    pool: Table
 
 
 class SlotArrays(NamedTuple):

@@ -1,10 +1,8 @@
-"""Scans of a shared join: an outer row looks at candidates up to the edge of a level.
+"""Scans of a shared join of two sources: an outer row looks at candidates up to a level's edge.
 
-A scan of two sources keeps its pointer and looks at a candidate only when there is room for what
-that may yield, so no result is lost or doubled when a call ends early. Joins of more sources have
-no single pointer to resume: a row finds the combinations of a level from the start, among the rows
-that were there when it was taken (``bounds``), and they go to that level alone. The cost of such a
-join is the sum over its levels; its state is shared.
+A scan keeps its pointer and looks at a candidate only when there is room for what that may yield,
+so no result is lost or doubled when a call ends early. Joins of more sources have no single pointer
+to resume (:mod:`muntin.kernels.tree_scan`).
 
 A scan reads the time. Which clock that is, a :class:`Clock` decides when the scan is compiled.
 """
@@ -15,11 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from muntin.kernels.arrays import Output, Stamp, Walk
 from muntin.kernels.jit import inline
 from muntin.kernels.layout import (
     COORD,
-    COUNTERS,
     DONE,
     EQ,
     EVER,
@@ -28,7 +24,6 @@ from muntin.kernels.layout import (
     LINK,
     N_COMPARED,
     N_SCANNED,
-    OVERFLOW,
     POSITION,
     SIZE,
     STEP_ARGUMENTS,
@@ -39,8 +34,7 @@ from muntin.kernels.layout import (
     TAIL,
     TIME,
 )
-from muntin.kernels.nway_join import copy_counters
-from muntin.kernels.probe import matches, probe
+from muntin.kernels.probe import matches
 from muntin.kernels.result_router import Band, Outer, Pair, hold, release
 from muntin.kernels.rows import (
     full_position,
@@ -50,18 +44,13 @@ from muntin.kernels.scheduler_state import (
     CONTAINED,
     FREE,
     LWO,
-    MORE_PAIRS,
-    NEED,
-    O_ARRIVAL,
+    MORE_PLACES,
     O_CODE,
     O_OWN,
     O_RESUME,
     O_TIME,
     PAUSED,
-    R_ARRIVAL,
-    R_FROM,
     R_RELEASED,
-    R_UNTIL,
     SCHEDULER,
     SWF,
     UNTIL,
@@ -141,7 +130,7 @@ def make_scan(policy: Clock) -> Any:
         words, halves, stores, indexes = arena.words, arena.halves, arena.stores, arena.indexes
         flat, stride = program.flat, program.stride
         edges, sizes = levels.edges, levels.sizes
-        state, links, bases, pairs = queues.state, queues.links, queues.bases, queues.pairs
+        state, links, bases, pairs = queues.state, queues.links, queues.bases, queues.pool
         out, counters, bound = output.out, output.counters, output.scratch[:2]
         room = np.int64(out.shape[0])
         number = queues.done[queue + 1]
@@ -191,7 +180,7 @@ def make_scan(policy: Clock) -> Any:
                 finished = False
                 break
             if state[FREE] < 0 and state[USED] == pairs.shape[0]:
-                status = np.int64(MORE_PAIRS)
+                status = np.int64(MORE_PLACES)
                 finished = False
                 break
             looked += 1
@@ -249,58 +238,3 @@ def make_scan(policy: Clock) -> Any:
         return status, count, looked, finished, now
 
     return scan
-
-
-def make_scan_many(policy: Clock) -> Any:
-    """Return the scan of a join of more than two sources by a clock."""
-    read, is_measured, spend = policy.read, policy.is_measured, policy.spend
-
-    @inline
-    def scan_many(arena, program, levels, queues, clock, queue, output, count):
-        """Find the combinations of a level for the head of a queue; OVERFLOW when they do not fit.
-
-        For joins of more than two sources.
-        """
-        stores, bases = arena.stores, queues.bases
-        out, counters, scratch = output.out, output.counters, output.scratch
-        sizes = levels.sizes
-        n = stores.shape[0]
-        number = queues.done[queue + 1]
-        slot = number & (queues.outers.shape[0] - 1)
-        row, bounds = queues.outers[slot], queues.bounds[slot]
-        if bases.shape[0] == 1:
-            slot = np.int64(0)
-        bound = scratch[:n]
-        cursor = scratch[n : 2 * n]
-        limits = scratch[2 * n : 3 * n]
-        newest = scratch[4 * n + 1 + COUNTERS : 5 * n + 1 + COUNTERS]
-        s = row[O_OWN] & 15
-        bound[s] = row_address(stores, s, row[O_OWN] >> 4)
-        for other in range(n):
-            limits[other] = (
-                EVER
-                if stores[other, KIND] == STORED
-                else base_of(stores, other, row[O_TIME], bases, slot) - sizes[queue, other]
-            )
-        saved = scratch[4 * n + 1 : 4 * n + 1 + COUNTERS]
-        copy_counters(counters, saved)
-        walk = Walk(bound, cursor, newest, bounds, limits)
-        columns = Output(out.T, counters, scratch)
-        stamp = Stamp(number, row[O_TIME])
-        after = probe(arena, program, s, walk, 0, stamp, columns, count)
-        looked = counters[N_SCANNED] - saved[N_SCANNED]
-        if after > out.shape[0]:
-            copy_counters(saved, counters)
-            queues.state[NEED] = after - count
-            return np.int64(OVERFLOW), count, looked
-        if not is_measured(clock):
-            spend(clock, looked, after - count)
-        now = read(clock)
-        for result in range(count, after):
-            out[result, 2 + n + R_FROM] = queue
-            out[result, 2 + n + R_UNTIL] = queue + 1
-            out[result, 2 + n + R_ARRIVAL] = row[O_ARRIVAL]
-            out[result, 2 + n + R_RELEASED] = now
-        return np.int64(DONE), after, looked
-
-    return scan_many

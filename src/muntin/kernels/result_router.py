@@ -153,7 +153,7 @@ def give_held(outer, band, queues, sizes, now, out, count):
 
     Returns the new count; when the room ends, ``given`` is how far it got.
     """
-    row, given, pairs = outer.row, queues.given, queues.pairs
+    row, given, pairs = outer.row, queues.given, queues.pool
     place = given[band.first]
     last = row[O_LAST]
     while place != last and count + sizes.shape[0] <= out.shape[0]:
@@ -172,13 +172,23 @@ def is_given(row, level, given):
 
 
 @inline
+def move_on(queue, state, done, links):
+    """Let the head of a queue, which has finished its level, wait for the next one, if any."""
+    done[queue + 1] += 1
+    if queue + 2 < done.shape[0] and done[queue + 1] - done[queue + 2] == 1:
+        join_queue(state, links, queue + 1, queue)
+    if done[queue] == done[queue + 1]:
+        leave_queue(state, links, queue)
+
+
+@inline
 def end_level(queue, queues, sizes, now, out, count):
-    """Release what the head of a queue has finished.
+    """Release what the head of a queue has finished, and move it on; for two sources.
 
     DONE, or FULL when the room ended and this has to be called again.
     """
     state, done, links, outers = queues.state, queues.done, queues.links, queues.outers
-    given, pairs = queues.given, queues.pairs
+    given, pairs = queues.given, queues.pool
     mask = outers.shape[0] - 1
     end = done.shape[0] - 1
     number = done[queue + 1]
@@ -202,14 +212,8 @@ def end_level(queue, queues, sizes, now, out, count):
         if not is_given(following.row, queue, given):
             return np.int64(FULL), count
         given[queue] = -1
-    # The row moves on.
-    done[queue + 1] = number + 1
-    if queue + 1 < end:
-        if done[queue + 1] - done[queue + 2] == 1:
-            join_queue(state, links, queue + 1, queue)
-    else:
+    if queue + 1 == end:
         let_go(row, state, pairs)
-    if done[queue] == done[queue + 1]:
-        leave_queue(state, links, queue)
+    move_on(queue, state, done, links)
     state[ENDING] = 0
     return np.int64(DONE), count

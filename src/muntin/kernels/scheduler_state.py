@@ -9,7 +9,8 @@ the number of queues as both ends of the chain.
 
 An outer row is eight words in a ring, a cache line. A pair that was found and is not yet released
 to all levels waits in a pool; those of one outer row are in blocks, which are chained, in the order
-in which they were found.
+in which they were found. In a join of more than two sources the pool has the nodes of search trees
+(:mod:`muntin.kernels.search_tree`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ EVENT = 2
 FOUND = 3
 """Results in ``out``."""
 FREE = 4
-"""The first of the free blocks, by the number of its first pair, -1 for none."""
+"""The first of the free blocks, by the number of its first pair, or of the free nodes; -1: none."""
 USED = 5
 """Places of the pool that were ever used."""
 HELD = 6
@@ -61,6 +62,11 @@ O_LAST = 5
 O_POSITION = 6
 O_CODE = 7
 O_WORDS = 8
+# With more than two sources.
+O_ROOT = O_FIRST
+"""The root of its search tree; negative: there is none."""
+O_KEPT = O_LAST
+"""Matches in its search tree."""
 
 # Words of a pair. Pairs are in blocks, so that a walk over them is mostly sequential; the last
 # place of a block is no pair, its first word is the number of the next block's first pair.
@@ -68,6 +74,22 @@ P_PARTNER = 0
 P_DISTANCE = 1
 P_WORDS = 2
 BLOCK = 16
+
+# Words of a node of a search tree: the next sibling (or the next free node), the first child, the
+# next candidate to extend it by, its row by its number in its store, the last child, the number of
+# its leaves. A block of leaves has the first three, no child and no candidate, then its rows.
+T_NEXT = 0
+T_FIRST = 1
+T_RESUME = 2
+T_ROW = 3
+T_LAST = 4
+T_COUNT = 5
+T_LEAVES = 3
+T_WORDS = 8
+# Next candidates that are not a row: there is none (-1), the search has not begun, or the store has
+# moved since ``STALE - T_RESUME`` was noted.
+UNBEGUN = -2
+STALE = -3
 
 # Words of a result behind tag, time and positions: the levels that get the result, the arrival of
 # the outer row, the time of the release.
@@ -79,5 +101,5 @@ R_ROWS = 4
 
 # Why the kernel returned, besides DONE, FULL, GROW, OVERFLOW of the layout of stores.
 MORE_ROWS = 5
-MORE_PAIRS = 6
+MORE_PLACES = 6
 PAUSED = 7

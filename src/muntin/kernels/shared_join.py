@@ -5,8 +5,9 @@
 runs out, or it is time to return; the next call resumes what was begun.
 
 Why no result is lost or doubled when a call ends early: a scan keeps its pointer
-(:mod:`muntin.kernels.level_scan`). A row that has finished a level is marked (``ENDING``) until all
-its results are out; ``given`` is what each level has got of its front row.
+(:mod:`muntin.kernels.level_scan`), or its tree (:mod:`muntin.kernels.tree_scan`). A row that has
+finished a level is marked (``ENDING``) until all its results are out; ``given`` is what each level
+has got of its front row.
 
 A row costs what it costs alone, and a few nanoseconds per level.
 """
@@ -43,10 +44,10 @@ from muntin.kernels.layout import (
     STEP_KEYS,
     TAIL,
 )
-from muntin.kernels.level_scan import Clock, Scanned, limit_when, make_scan, make_scan_many
+from muntin.kernels.level_scan import Clock, Scanned, limit_when, make_scan
 from muntin.kernels.memory import prefetch
 from muntin.kernels.probe import step_bucket
-from muntin.kernels.result_router import end_level
+from muntin.kernels.result_router import end_level, move_on
 from muntin.kernels.rows import (
     expire_tail,
     expire_two,
@@ -64,6 +65,7 @@ from muntin.kernels.scheduler_state import (
     O_ARRIVAL,
     O_CODE,
     O_FIRST,
+    O_KEPT,
     O_LAST,
     O_OWN,
     O_POSITION,
@@ -74,6 +76,7 @@ from muntin.kernels.scheduler_state import (
     R_UNTIL,
     UNTIL,
 )
+from muntin.kernels.tree_scan import make_scan_many
 
 _AHEAD = 6
 """Outer rows of a queue whose next candidate is fetched early."""
@@ -137,6 +140,7 @@ def take(arena, program, events, arrivals, queues, bound, counters):
             row[O_CODE] = words[own + flat[at + STEP_ARGUMENTS + 2 * flat[at + STEP_KEYS] + 3]]
         counters[N_PROBES] += 1
     else:
+        row[O_KEPT] = 0
         for other in range(n):
             bounds[slot, other] = stores[other, NEXT]
     state[EVENT] = e + 1
@@ -213,7 +217,9 @@ def make_schedule(policy: Clock) -> Any:
                 now = read(clock)
             state[FOUND] = count
             record(clock, Scanned(number, queue, looked, finished), begin)
-            if finished:
+            if finished and n > 2:
+                move_on(queue, state, done, queues.links)
+            elif finished:
                 state[ENDING] = queue + 1
                 ended, count = end_level(queue, queues, sizes, now, out, count)
                 state[FOUND] = count

@@ -73,10 +73,8 @@ class Levels:
         return list(dict.fromkeys(self._cost(origin) for origin in range(len(self.looks))))
 
     def _cost(self, origin: int) -> tuple[int, ...]:
-        """Of two sources each row is looked at once; with more, every level looks again."""
         source = self.looks[origin]
-        widths = [self.weights[source] * edge[source] for edge in self.edges]
-        return tuple(widths) if len(self.looks) == 2 else tuple(accumulate(widths))
+        return tuple(self.weights[source] * edge[source] for edge in self.edges)
 
     @cached_property
     def best(self) -> npt.NDArray[np.int32]:

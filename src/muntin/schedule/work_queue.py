@@ -2,7 +2,8 @@
 
 Flat arrays on which :mod:`muntin.kernels.shared_join` works; :mod:`muntin.kernels.scheduler_state`
 defines their contents. Invariant: an outer row has a place in the ring from when it is taken until
-it has finished the last level, a pair has one in the pool until its outer row has.
+it has finished the last level, a pair has one in the pool until its outer row has, and so does a
+partial match of three sources and more.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from muntin.schedule.levels import Levels
 
 SCHEDULERS = {"lwo": at.LWO, "swf": at.SWF, "mqt": at.MQT}
 _LEAST_ROWS = 1 << 10
-_LEAST_PAIRS = 1 << 10
+_LEAST_PLACES = 1 << 10
 _NO_LIMIT = (1 << 62) - 1
+_TWO = 2
 
 
 class WorkQueue:
@@ -38,7 +40,8 @@ class WorkQueue:
         # What is chosen depends on nothing but the queues where all rows have the same table.
         remembered = scheduler == "mqt" and queues <= at.REMEMBERED and len(levels.reach) == 1
         self.chosen = np.full(1 << queues if remembered else 1, -1, np.int8)
-        self.pairs = np.zeros((_LEAST_PAIRS, at.P_WORDS), np.int64)
+        words = at.P_WORDS if sources == _TWO else at.T_WORDS
+        self.pool = np.zeros((_LEAST_PLACES, words), np.int64)
         self._make_ring(_LEAST_ROWS)
 
     @property
@@ -46,13 +49,13 @@ class WorkQueue:
         """The arrays as kernels take them."""
         return QueueArrays(
             self.state, self.done, self.links, self.given, self.chosen,
-            self.outers, self.bases, self.bounds, self.pairs,
+            self.outers, self.bases, self.bounds, self.pool,
         )  # fmt: skip
 
     def _make_ring(self, rows: int) -> None:
         self.outers = np.zeros((rows, at.O_WORDS), np.int64)
         self.bases = np.zeros((rows if self._counting else 1, self._sources), np.int64)
-        self.bounds = np.zeros((rows if self._sources > 2 else 1, self._sources), np.int64)
+        self.bounds = np.zeros((rows if self._sources > _TWO else 1, self._sources), np.int64)
 
     def reserve(self, rows: int) -> None:
         """Make room for ``rows`` more rows to wait."""
@@ -67,16 +70,23 @@ class WorkQueue:
                 new[numbers & len(new) - 1] = old[numbers & len(old) - 1]
 
     def widen(self) -> None:
-        """Double the room for pairs."""
-        self.pairs = np.concatenate([self.pairs, np.zeros_like(self.pairs)])
+        """Double the pool."""
+        before = self.pool
+        self.pool = np.empty((2 * len(before), before.shape[1]), np.int64)
+        self.pool[: len(before)] = before
+
+    def mark_stale(self) -> None:
+        """Let search trees find their next candidates again, because a store has moved."""
+        resumes = self.pool[: self.state[at.USED], at.T_RESUME]
+        resumes[resumes >= 0] = at.STALE - resumes[resumes >= 0]
 
     def shrink(self) -> None:
         """Release memory when nothing waits; then nothing is held either."""
         assert not self.waiting(), "rows are still waiting"
         if len(self.outers) > _LEAST_ROWS:
             self._make_ring(_LEAST_ROWS)
-        if len(self.pairs) > _LEAST_PAIRS:
-            self.pairs = np.zeros((_LEAST_PAIRS, at.P_WORDS), np.int64)
+        if len(self.pool) > _LEAST_PLACES:
+            self.pool = np.zeros((_LEAST_PLACES, self.pool.shape[1]), np.int64)
             self.state[[at.FREE, at.USED]] = -1, 0
 
     def waiting(self) -> int:

@@ -5,7 +5,8 @@ level gets its matches in the order in which it would get them alone. LWO works 
 serves the smallest windows first, MQT the level with the most queries per row looked at.
 
 State besides the stores: the work queue (:mod:`muntin.schedule.work_queue`). Cost per row: as
-alone, plus a few nanoseconds per level; with more than two sources, the scans of all levels.
+alone, plus a few nanoseconds per level; with more than two sources, also per partial match and
+level.
 Where nobody waits for results, the order of work does not matter and the eager tactic does it.
 """
 
@@ -191,7 +192,7 @@ class SharedTactic(JoinTactic, DeferredWork):
         """Return whether only room is lacking; matches so far stay where they are."""
         if run.status == layout.OVERFLOW:
             return not run.count
-        return run.status in {layout.GROW, at.MORE_ROWS, at.MORE_PAIRS}
+        return run.status in {layout.GROW, at.MORE_ROWS, at.MORE_PLACES}
 
     def make_room(self, run: KernelRun) -> None:
         """Provide what the last call lacked, if anything."""
@@ -200,7 +201,7 @@ class SharedTactic(JoinTactic, DeferredWork):
             self._find_resumes()
         elif run.status == at.MORE_ROWS:
             self.work_queue.reserve(len(self.work_queue.outers))
-        elif run.status == at.MORE_PAIRS:
+        elif run.status == at.MORE_PLACES:
             self.work_queue.widen()
         elif run.status == layout.OVERFLOW:
             self.buffer.room = run.need
@@ -210,6 +211,8 @@ class SharedTactic(JoinTactic, DeferredWork):
         if len(self.windows.plan.sources) == _TWO:
             state = self.windows.state
             find_resumes(state.arena, self.windows.program, self.work_queue.arrays, self._scratch)
+        else:
+            self.work_queue.mark_stale()
 
     def rest(self) -> None:
         """Return the memory of deferred work when there is none left."""
