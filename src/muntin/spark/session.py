@@ -50,6 +50,9 @@ _SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
     "spark.sql.adaptive.enabled": "false",
+    # Java allocates a block of this size per broadcast, and each stage has some of a few kilobytes:
+    # blocks of Spark's default, 4 MB, started a collection in two of three batches.
+    "spark.broadcast.blockSize": "256k",
 }
 
 _UTC = "-Duser.timezone=UTC"
