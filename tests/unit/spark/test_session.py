@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from muntin.spark.session import JavaError, check_java, java_version
+from muntin.spark.session import JavaError, check_java, java_options, java_version
 
 
 def made_up_java(folder: Path, says: str) -> Path:
@@ -63,3 +63,15 @@ def test_a_recent_java_is_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     check_java()
     assert java_version('openjdk version "21" 2023-09-19') == 21
+
+
+@pytest.mark.parametrize(
+    ("master", "optimizes"),
+    [(None, True), ("local[2,4]", True), ("spark://host:7077", False), ("yarn", False)],
+)
+def test_only_a_java_that_runs_tasks_has_the_optimizing_compiler(
+    master: str | None, *, optimizes: bool
+) -> None:
+    options = java_options(master).split()
+    assert "-Duser.timezone=UTC" in options
+    assert ("-XX:TieredStopAtLevel=1" not in options) == optimizes
