@@ -41,7 +41,7 @@ class SuspendedQuery:
 
     @property
     def error(self) -> QuerySuspendedError:
-        """The failure as users see it."""
+        """Return the failure as users see it."""
         return QuerySuspendedError(self._name, self.reason)
 
 
