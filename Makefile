@@ -35,7 +35,7 @@ layers: setup ## check the direction of imports with import-linter
 
 pytest: setup ## run only the tests
 	@$(BIN)/python scripts/compile_kernels.py $(WORKERS)
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --durations 25 --durations-min 5
 
 test-connectors: setup ## test against an S3 server on this machine; needs Maven, installed if missing
 	@scripts/connectors.sh

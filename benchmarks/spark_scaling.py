@@ -1,7 +1,7 @@
 """Throughput on Spark by cores and partitions, and a model of clusters that are not here.
 
 The join of :mod:`benchmarks.spark_batches` runs with 1 and 2 cores, several numbers of partitions
-and several sizes of batches, each in a session of its own. The time of a batch is then explained by
+and several sizes of batches, each in its own session. The time of a batch is then explained by
 four parts, found by least squares: a fixed part, a part per partition that the driver does alone, a
 part per partition that cores share, and a part per row that cores share::
 

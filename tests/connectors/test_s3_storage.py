@@ -16,7 +16,7 @@ from muntin.spark.partition.manifests import ManifestLog
 from muntin.spark.storage import Location, Storage, storage_at
 from tests.connectors.conftest import Store
 from tests.connectors.proxy import Proxy, Trouble
-from tests.unit.spark.storage_contract import StorageContract
+from tests.unit.spark.storage_contract import AtomicStorageContract
 
 pytestmark = [pytest.mark.connectors]
 
@@ -27,7 +27,7 @@ def at(store: Store) -> Storage:
     return storage_at(Location(folder, tuple(store.settings().items())))
 
 
-class TestS3(StorageContract):
+class TestS3(AtomicStorageContract):
     @pytest.fixture
     def storage(self, store: Store) -> Storage:
         return at(store)

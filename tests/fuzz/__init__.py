@@ -8,5 +8,5 @@
 * :mod:`tests.fuzz.shrink`: makes a failing case small;
   :mod:`tests.fuzz.script` prints and reads it.
 
-``python -m tests.fuzz --steps 100000 --processes 2`` runs until so many steps were taken.
+``python -m tests.fuzz --steps 100000 --processes 2`` stops after that number of steps.
 """

@@ -18,7 +18,7 @@ from muntin.testing.pipeline_oracle import make_oracle
 from muntin.testing.watermark import Arrival, Watermark
 
 _MOST_INSTANTS = 12
-"""Changes of a pipeline are recomputed if it has at most so many instants: each asks DuckDB."""
+"""Changes of a pipeline are recomputed up to this number of instants: each asks DuckDB."""
 
 
 @dataclass

@@ -15,6 +15,7 @@ from muntin.sql.script import read_query
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_changes, assert_same_rows, assert_same_sequence
 from muntin.testing.strategies import Shape, cases
+from tests.property.case_runs import declare
 
 SECOND = 1_000_000
 
@@ -76,11 +77,7 @@ def orders_of(draw: st.DrawFn, query: Query, algorithm: str) -> str:
 
 
 def start(case: Case, settings: dict[str, str]) -> tuple[muntin.Engine, muntin.StandingQuery]:
-    engine = muntin.Engine()
-    for statement in case.declarations:
-        engine.execute(statement)
-    for name, rows in case.stored().items():
-        engine.table(name, rows)
+    engine = declare(case, muntin.Engine())
     aliases = {source.alias for source in read_query(case.query, "q", case.catalog()).sources}
     for name, value in settings.items():
         named = (

@@ -88,7 +88,7 @@ class PausingStorage(FencedStorage):
 
 
 class Driver:
-    """A driver in a thread of its own that takes one step at a time.
+    """A driver in its own thread that takes one step at a time.
 
     ``complete`` are the batches that it treated as complete, with the file that each one added.
     """

@@ -16,6 +16,7 @@ from muntin.sql.script import read_query
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_changes, assert_same_rows, assert_same_sequence
 from muntin.testing.strategies import Shape, cases
+from tests.property.case_runs import poll_every_batch
 
 SECOND = 1_000_000
 LIMITED = Shape(emits=("", "EMIT INSERTS"), least=2, partitions=False, every=False, landmarks=False)
@@ -58,18 +59,7 @@ def run(
         if cuts is None
         else Case(case.streams, case.tables, case.query, case.events, tuple(sorted(set(cuts))))
     )
-    engine = muntin.Engine(**settings)
-    for statement in case.declarations:
-        engine.execute(statement)
-    for name, rows in case.stored().items():
-        engine.table(name, rows)
-    q = engine.query(case.query, name="q")
-    collected = []
-    for stream, rows in case.batches():
-        engine.push(stream, rows)
-        collected.append(q.poll())
-    engine.advance(case.end)
-    return pa.concat_tables([*collected, q.poll()]), q
+    return poll_every_batch(case, muntin.Engine(**settings))
 
 
 def rows_of(table: pa.Table) -> list[Row]:

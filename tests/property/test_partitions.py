@@ -26,6 +26,7 @@ from muntin.state import stream_log
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_rows, rows_of
 from muntin.testing.strategies import Shape, cases
+from tests.property.partition_runs import run_partitions
 
 DUCK = Duck()
 
@@ -64,23 +65,8 @@ def test_partitions_give_the_oracles_results(
 ) -> None:
     query = read_query(case.query, "q", case.catalog())
     deployment = program_of(case, partitions)
-    running = [RecoverablePartition(deployment, number) for number in range(partitions)]
-    stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [{} for _ in range(partitions)]
-    collected = []
-    for number, batch in enumerate(partition_batches(case, deployment, tasks)):
-        for partition, partition_batch in enumerate(batch):
-            if number in restarts:
-                running[partition] = RecoverablePartition.rebuilt(
-                    deployment, partition, stores[partition].values()
-                )
-            applied = running[partition].apply(partition_batch)
-            stores[partition][partition_batch.batch] = (
-                applied.note,
-                applied.snapshot or partition_batch,
-            )
-            for gone in applied.gone:
-                del stores[partition][gone]
-            collected += [output.table for output in applied.outputs if output.kind == RESULTS]
+    outputs = run_partitions(deployment, partition_batches(case, deployment, tasks), restarts)
+    collected = [output.table for output in outputs if output.kind == RESULTS]
     found = pa.concat_tables([query.output_schema.empty_table(), *collected])
     oracle = case.oracle(query)
     note(case.script(query))

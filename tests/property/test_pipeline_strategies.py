@@ -11,58 +11,23 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import assume, given, note
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 import muntin
-from muntin.errors import SqlError
-from muntin.plan.query import Emit, Query
+from muntin.plan.query import Emit
 from muntin.runtime.running_pipeline import RunningPipeline
-from muntin.sql.script import read_query
 from muntin.testing.case import Case
 from muntin.testing.compare import accumulate, assert_same_changes, assert_same_rows
 from muntin.testing.pipeline_oracle import PipelineOracle
 from muntin.testing.pipeline_strategies import PipelineShape, pipeline_cases
 from muntin.testing.strategies import Shape
+from tests.property.case_runs import bind_pipeline, describe, start
 
 SECOND = 1_000_000
 STRATEGIES = ["input", "probing", "negative", "hybrid"]
 IN_TIME = ["probing", "negative", "hybrid"]
 Runs = dict[str, tuple[muntin.Engine, muntin.StandingQuery]]
-
-
-def bound(case: Case) -> Query:
-    """Return the query of a case; refused queries are rejected."""
-    try:
-        query = read_query(case.query, "q", case.catalog())
-    except SqlError:
-        assume(False)
-        raise
-    assume(not query.is_join)
-    return query
-
-
-def start(case: Case, strategy: str) -> tuple[muntin.Engine, muntin.StandingQuery]:
-    engine = muntin.Engine(pipeline=strategy)
-    for statement in case.declarations:
-        engine.execute(statement)
-    for name, rows in case.stored().items():
-        engine.table(name, rows)
-    return engine, engine.query(case.query, name="q")
-
-
-def tell(case: Case) -> None:
-    note(
-        "\n".join(
-            [
-                *case.declarations,
-                case.query,
-                *map(str, case.tables),
-                *map(str, case.events),
-                str(case.cuts),
-            ]
-        )
-    )
 
 
 def advance(to: int, engine: muntin.Engine) -> None:
@@ -87,10 +52,10 @@ def released(engine: muntin.Engine) -> int:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(case=pipeline_cases(), beyond=st.integers(0, 25))
 def test_changes_and_answers_equal_the_oracle(strategy: str, case: Case, beyond: int) -> None:
-    query = bound(case)
-    tell(case)
+    query = bind_pipeline(case)
+    note(describe(case))
     end = case.end + beyond * SECOND
-    engine, q = start(case, strategy)
+    engine, q = start(case, pipeline=strategy)
     for stream, rows in case.batches():
         engine.push(stream, rows)
     engine.advance(end)
@@ -113,11 +78,11 @@ def test_strategies_release_the_same_changes_at_the_same_moments(
     case: Case, data: st.DataObject
 ) -> None:
     """Rows arrive in order of time, so time can advance between any two of them."""
-    query = bound(case)
-    tell(case)
+    query = bind_pipeline(case)
+    note(describe(case))
     events = tuple(sorted(case.events, key=lambda event: event.time))
     case = Case(case.streams, case.tables, case.query, events, tuple(range(len(events))))
-    runs = {strategy: start(case, strategy) for strategy in STRATEGIES}
+    runs = {strategy: start(case, pipeline=strategy) for strategy in STRATEGIES}
     collected = {strategy: [q.poll()] for strategy, (_, q) in runs.items()}
     before, advanced = 0, case.end
     for (stream, rows), event in zip(case.batches(), events, strict=True):

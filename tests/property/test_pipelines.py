@@ -10,42 +10,16 @@ import pyarrow.compute as pc
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
-import muntin
-from muntin.errors import SqlError
 from muntin.plan.query import Emit, Query
-from muntin.sql.script import read_query
 from muntin.testing.case import Case
 from muntin.testing.compare import accumulate, assert_same_changes, assert_same_rows
 from muntin.testing.connection import run_sql
 from muntin.testing.pipeline_oracle import PipelineOracle
 from muntin.testing.pipeline_strategies import PipelineShape, pipeline_cases
 from muntin.testing.strategies import Shape
+from tests.property.case_runs import bind_pipeline, describe, start
 
 SECOND = 1_000_000
-
-
-def bound(case: Case) -> Query:
-    """Return the query of a case, or reject it if it does not bind.
-
-    Reasons are keys that a select list hides, and incompatible types.
-    """
-    try:
-        query = read_query(case.query, "q", case.catalog())
-    except SqlError as error:
-        note(f"{case.query}\n{error}")
-        assume(False)
-        raise
-    assume(not query.is_join)
-    return query
-
-
-def start(case: Case) -> tuple[muntin.Engine, muntin.StandingQuery]:
-    engine = muntin.Engine()
-    for statement in case.declarations:
-        engine.execute(statement)
-    for name, rows in case.stored().items():
-        engine.table(name, rows)
-    return engine, engine.query(case.query, name="q")
 
 
 def oracle_of(case: Case, query: Query, advanced: int | None = None) -> PipelineOracle:
@@ -64,23 +38,13 @@ def reported(case: Case) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        note(
-            "\n".join(
-                [
-                    *case.declarations,
-                    case.query,
-                    *map(str, case.tables),
-                    *map(str, case.events),
-                    str(case.cuts),
-                ]
-            )
-        )
+        note(describe(case))
         raise
 
 
 @given(pipeline_cases(), st.integers(0, 25))
 def test_changes_and_answers_equal_the_oracle(case: Case, beyond: int) -> None:
-    query = bound(case)
+    query = bind_pipeline(case)
     until = case.end + beyond * SECOND
     with reported(case):
         engine, q = start(case)
@@ -95,7 +59,7 @@ def test_changes_and_answers_equal_the_oracle(case: Case, beyond: int) -> None:
 @given(pipeline_cases(Shape(events=12)), st.data())
 def test_answers_are_right_at_every_instant(case: Case, data: st.DataObject) -> None:
     """Rows arrive in order of time, so time can advance between any two of them."""
-    query = bound(case)
+    query = bind_pipeline(case)
     events = tuple(sorted(case.events, key=lambda event: event.time))
     case = Case(case.streams, case.tables, case.query, events, tuple(range(len(events))))
     with reported(case):
@@ -128,7 +92,7 @@ def test_spreads_are_near_the_oracle_at_every_instant(case: Case) -> None:
 
     The comparison covers every instant at which rows come or expire.
     """
-    query = bound(case)
+    query = bind_pipeline(case)
     assume(query.emit is Emit.CHANGES)
     with reported(case):
         engine, q = start(case)
@@ -154,7 +118,7 @@ def test_the_answer_is_that_of_the_users_text(case: Case, second: int) -> None:
 
     The expectation does not depend on Muntin's reading of the query.
     """
-    bound(case)
+    bind_pipeline(case)
     text = case.query.partition(" WINDOW ")[0]
     at = second * SECOND
     with reported(case):

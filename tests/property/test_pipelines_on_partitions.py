@@ -9,14 +9,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow as pa
-from hypothesis import assume, given, note, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-import muntin
-from muntin.errors import SqlError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
-from muntin.plan.query import Emit, Query
+from muntin.plan.query import Emit
 from muntin.spark.driver import global_stage
 from muntin.spark.driver.global_stage import GlobalStages
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
@@ -26,13 +24,13 @@ from muntin.spark.partition import recovery
 from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.spark.storage import LocalStorage
-from muntin.sql.script import read_query
 from muntin.state import stream_log
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_changes, assert_same_rows
 from muntin.testing.pipeline_oracle import PipelineOracle
 from muntin.testing.pipeline_strategies import PipelineShape, pipeline_cases
 from muntin.testing.strategies import Shape
+from tests.property.case_runs import bind_pipeline, describe, start
 
 DUCK = Duck()
 SECOND = 1_000_000
@@ -110,24 +108,8 @@ def partition_batches(
         yield [PartitionBatch(batch, 0, newest, tuple(own), moment) for own in parts]
 
 
-def bound(case: Case) -> Query:
-    """Return the query of a case; refused queries are rejected."""
-    try:
-        query = read_query(case.query, "q", case.catalog())
-    except SqlError:
-        assume(False)
-        raise
-    assume(not query.is_join)
-    return query
-
-
 def in_process(case: Case, until: int) -> pa.Table:
-    engine = muntin.Engine()
-    for statement in case.declarations:
-        engine.execute(statement)
-    for name, rows in case.stored().items():
-        engine.table(name, rows)
-    q = engine.query(case.query, name="q")
+    engine, q = start(case)
     for stream, rows in case.batches():
         engine.push(stream, rows)
     engine.advance(case.end)
@@ -142,11 +124,7 @@ def on_partitions(case: Case, partitions: int, until: int, events: dict[int, str
             f"{case.query}\n{[part.name for part in run.placed[0].parts]}\n"
             f"{run.placed[0].distribution.routes}\n{run.placed[0].distribution.last}"
         )
-        note(
-            "\n".join(
-                [*case.declarations, *map(str, case.tables), *map(str, case.events), str(case.cuts)]
-            )
-        )
+        note(describe(case))
         found = []
         for number, batch in enumerate(partition_batches(case, run.program, until)):
             if events.get(number) == "again":
@@ -170,7 +148,7 @@ def test_results_are_those_of_one_engine_and_of_the_oracle(
     case: Case, partitions: int, beyond: int, events: dict[int, str], few: int
 ) -> None:
     """Compact the log after every batch, after some, or never; see ``few``."""
-    query = bound(case)
+    query = bind_pipeline(case)
     until = case.end + beyond * SECOND
     with (
         patch.object(global_stage, "FEW", few),
@@ -195,6 +173,6 @@ def test_results_are_those_of_one_engine_and_of_the_oracle(
 def test_rounding_is_that_of_one_engine_to_the_last_bit(
     case: Case, partitions: int, events: dict[int, str]
 ) -> None:
-    bound(case)
+    bind_pipeline(case)
     until = case.end + 20 * SECOND
     assert_same_rows(in_process(case, until), on_partitions(case, partitions, until, events))

@@ -94,10 +94,10 @@ def test_a_query_added_on_partitions_gets_its_results_in_process(
     story: Story, partitions: int
 ) -> None:
     with closing(PartitionDriver({}, partitions, None)) as driver:
-        compare(story, muntin.Engine(), driver)
+        assert_alike(story, muntin.Engine(), driver)
 
 
-def compare(story: Story, engine: muntin.Engine, driver: PartitionDriver) -> None:
+def assert_alike(story: Story, engine: muntin.Engine, driver: PartitionDriver) -> None:
     columns = {"k": "bigint", "j": "bigint", "v": "bigint", "ts": "timestamp"}
     for name in "AB":
         engine.stream(name, columns, time="ts")

@@ -16,6 +16,7 @@ from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_sequence
 from muntin.testing.generators import multi_join_streams
 from muntin.testing.strategies import Shape, cases
+from tests.property.case_runs import poll_every_batch
 
 SECOND = 1_000_000
 THREE = (
@@ -30,18 +31,9 @@ def test_switching_at_every_chance_gives_the_oracles_results(case: Case, window:
     sql = THREE.format(b=names[1 % len(names)], c=names[-1], window=window)
     case = Case(case.streams, case.tables, sql, case.events, tuple(range(len(case.events))))
     query = read_query(sql, "q", case.catalog())
-    engine = muntin.Engine(replan_change="1", replan_gain="1")
-    for statement in case.declarations:
-        engine.execute(statement)
     with patch.object(plan_monitor, "_LEAST_MEASURED", 1):
-        q = engine.query(sql, name="q")
-        collected = []
-        for stream, rows in case.batches():
-            engine.push(stream, rows)
-            collected.append(q.poll())
-        engine.advance(case.end)
-        collected.append(q.poll())
-    assert_same_sequence(case.oracle(query).inserts(case.end), pa.concat_tables(collected))
+        results, _ = poll_every_batch(case, muntin.Engine(replan_change="1", replan_gain="1"))
+    assert_same_sequence(case.oracle(query).inserts(case.end), results)
 
 
 def run_reversing_streams(**settings: str) -> tuple[pa.Table, dict[str, object]]:

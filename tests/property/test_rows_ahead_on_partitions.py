@@ -19,9 +19,9 @@ from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer
 from muntin.spark.partition.partition import LATE, RESULTS
 from muntin.spark.partition.recovery import RecoverablePartition
-from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.state.advance_limit import PATIENCE, merge_segments
 from muntin.testing.compare import rows_of
+from tests.property.partition_runs import run_partitions
 
 SECOND = 1_000_000
 LIMIT = 3600 * SECOND
@@ -123,32 +123,6 @@ def partition_batches(
         ]
 
 
-def run(
-    deployment: Deployment, batches: Sequence[Batch], tasks: int, restarts: set[int]
-) -> list[PartitionOutput]:
-    """Return all outputs of all partitions, which are rebuilt before some batches."""
-    running = [RecoverablePartition(deployment, number) for number in range(deployment.partitions)]
-    stores: list[dict[int, tuple[RetainedBatch, PartitionBatch]]] = [
-        {} for _ in range(deployment.partitions)
-    ]
-    outputs = []
-    for number, batch in enumerate(partition_batches(deployment, batches, tasks)):
-        for partition, partition_batch in enumerate(batch):
-            if number in restarts:
-                running[partition] = RecoverablePartition.rebuilt(
-                    deployment, partition, stores[partition].values()
-                )
-            applied = running[partition].apply(partition_batch)
-            stores[partition][partition_batch.batch] = (
-                applied.note,
-                applied.snapshot or partition_batch,
-            )
-            for gone in applied.gone:
-                del stores[partition][gone]
-            outputs += applied.outputs
-    return outputs
-
-
 def reported(outputs: Sequence[PartitionOutput], kind: str) -> list[tuple[str, str]]:
     return sorted(
         (output.name, str(row))
@@ -182,8 +156,9 @@ def test_rows_ahead_change_nothing_and_are_reported_as_late(
 ) -> None:
     deployment = Deployment(STREAMS, {}, QUERIES, (), partitions, LIMIT)
     kept, ahead = without_rows_ahead(batches)
-    outputs = run(deployment, batches, tasks, restarts)
-    wanted = run(replace(deployment, max_advance=None), kept, tasks, set())
+    outputs = run_partitions(deployment, partition_batches(deployment, batches, tasks), restarts)
+    unlimited = replace(deployment, max_advance=None)
+    wanted = run_partitions(unlimited, partition_batches(unlimited, kept, tasks), ())
     assert reported(outputs, RESULTS) == reported(wanted, RESULTS)
     assert reported(outputs, LATE) == sorted([*reported(wanted, LATE), *shown(ahead)])
 

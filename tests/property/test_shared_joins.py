@@ -15,6 +15,7 @@ from muntin.runtime.dataflow import Frontier
 from muntin.runtime.running_query import RunningQuery
 from muntin.testing.compare import assert_same_rows, assert_same_sequence
 from muntin.testing.dataflows import batches_of, dataflow_of
+from tests.property.story_rows import push_rows
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))]
@@ -144,13 +145,7 @@ def test_a_query_gets_the_same_shared_or_alone(
             for engine in (shared, alone):
                 engine.drop(name)
         elif isinstance(detail, list):
-            values: list[tuple[int, int, int, int]] = []
-            for k, j, step in detail:
-                clock += step
-                values.append((k, j, number * 10 + len(values), clock * 1_000_000))
-            note(f"{what} {values}")
-            for engine in (shared, alone):
-                engine.push(what, values)
+            clock = push_rows((shared, alone), what, detail, number, clock)
     for name in names:
         note(name)
         handles = [
@@ -201,13 +196,7 @@ def live(story: list[tuple[str, object]], scheduler: str) -> tuple[Told, Told]:
             for engine in (shared, alone):
                 engine.drop(name)
         elif isinstance(detail, list):
-            values: list[tuple[int, int, int, int]] = []
-            for k, j, step in detail:
-                clock += step
-                values.append((k, j, number * 10 + len(values), clock * 1_000_000))
-            note(f"{what} {values}")
-            for engine in (shared, alone):
-                engine.push(what, values)
+            clock = push_rows((shared, alone), what, detail, number, clock)
     for engine in (shared, alone):
         engine.advance((clock + 60) * 1_000_000)
     shared.stop()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import muntin
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.testing.compare import assert_same_changes, assert_same_rows
+from tests.property.story_rows import push_rows
 
 SECOND = 1_000_000
 COLUMNS = {"k": "bigint", "j": "bigint", "v": "bigint", "ts": "timestamp"}
@@ -136,13 +137,7 @@ def test_a_query_gets_the_same_shared_or_alone(
             for engine in engines:
                 engine.advance(clock * SECOND)
         elif isinstance(detail, list):
-            values: list[tuple[int, int, int, int]] = []
-            for k, j, step in detail:
-                clock += step
-                values.append((k, j, number * 10 + len(values), clock * SECOND))
-            note(f"{what} {values}")
-            for engine in engines:
-                engine.push(what, values)
+            clock = push_rows(engines, what, detail, number, clock)
         check(engines, names, answers=True)
     for engine in engines:
         engine.advance((clock + 60) * SECOND)
@@ -234,13 +229,7 @@ def test_an_engine_in_the_background_gives_the_same(story: list[tuple[str, objec
             for engine in engines:
                 engine.query(str(detail), name=names[-1])
         elif isinstance(detail, list):
-            values: list[tuple[int, int, int, int]] = []
-            for k, j, step in detail:
-                clock += step
-                values.append((k, j, number * 10 + len(values), clock * SECOND))
-            note(f"{what} {values}")
-            for engine in engines:
-                engine.push(what, values)
+            clock = push_rows(engines, what, detail, number, clock)
     for engine in engines:
         engine.advance((clock + 3) * SECOND)
     engines[0].stop()

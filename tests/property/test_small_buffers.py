@@ -9,7 +9,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-import muntin
 from muntin.operators import workspace
 from muntin.operators.join import registry
 from muntin.plan.query import Emit
@@ -19,6 +18,7 @@ from muntin.state import join_state, stream_log
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_changes, assert_same_rows, assert_same_sequence
 from muntin.testing.strategies import Shape, cases
+from tests.property.case_runs import start
 
 SIZES = st.fixed_dictionaries(
     {
@@ -53,12 +53,7 @@ def run(
             (stream_log, "_SMALL", "small"),
         ):
             stack.enter_context(patch.object(module, name, sizes[size]))
-        engine = muntin.Engine(**settings)
-        for statement in case.declarations:
-            engine.execute(statement)
-        for name, rows in case.stored().items():
-            engine.table(name, rows)
-        q = engine.query(case.query, name="q")
+        engine, q = start(case, **settings)
         for stream, rows in case.batches():
             engine.push(stream, rows)
         engine.advance(case.end)

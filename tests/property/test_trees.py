@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from unittest.mock import patch
 
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from muntin.state import partial_matches
 from muntin.testing.case import Case
 from muntin.testing.compare import assert_same_rows, assert_same_sequence
 from muntin.testing.strategies import Shape, cases
+from tests.property.case_runs import poll_every_batch
 
 SHAPE = Shape(emits=("", "EMIT INSERTS"), least=3, partitions=False)
 
@@ -28,20 +28,6 @@ def brackets(draw: st.DrawFn, aliases: Sequence[str]) -> str:
     return f"({brackets(draw, aliases[:cut])}, {brackets(draw, aliases[cut:])})"
 
 
-def run(case: Case, engine: muntin.Engine) -> tuple[pa.Table, muntin.StandingQuery]:
-    for statement in case.declarations:
-        engine.execute(statement)
-    for name, rows in case.stored().items():
-        engine.table(name, rows)
-    q = engine.query(case.query, name="q")
-    collected = []
-    for stream, rows in case.batches():
-        engine.push(stream, rows)
-        collected.append(q.poll())
-    engine.advance(case.end)
-    return pa.concat_tables([*collected, q.poll()]), q
-
-
 @given(cases(SHAPE), st.data(), st.sampled_from(["auto", "nested_loop"]), st.integers(1, 3))
 def test_every_tree_gives_the_oracles_results(
     case: Case, data: st.DataObject, join: str, least: int
@@ -50,7 +36,7 @@ def test_every_tree_gives_the_oracles_results(
     aliases = data.draw(st.permutations([source.alias for source in query.sources]))
     tree = data.draw(st.composite(brackets)(aliases))
     with patch.object(partial_matches, "_LEAST", least):
-        results, q = run(case, muntin.Engine(tree=tree, join=join))
+        results, q = poll_every_batch(case, muntin.Engine(tree=tree, join=join))
     oracle = case.oracle(query)
     assert_same_sequence(oracle.inserts(case.end), results)
     assert_same_rows(oracle.answer(case.end), q.answer())
@@ -67,7 +53,7 @@ def test_plans_of_any_kind_that_change_at_every_chance_give_the_oracles_results(
         patch.object(choices, "_TREE_PAYS", 1e9),
         patch.object(choices, "_TREE_KEEPS", 1e9),
     ):
-        results, q = run(
+        results, q = poll_every_batch(
             case, muntin.Engine(replan_change="1", replan_gain="1", index_memory=memory)
         )
     oracle = case.oracle(query)

@@ -251,7 +251,7 @@ def test_state_servers_and_workers_that_are_killed_are_replaced(
         for stream in "AB":
             folders.write(stream, rows([step * 3, step * 3 + 1, step * 3 + 2], start=step * 3))
         engine.settle()
-        assert len(state_servers(os.getpid())) >= 2, "each partition has a process of its own"
+        assert len(state_servers(os.getpid())) >= 2, "each partition has its own process"
         for pid in state_servers(os.getpid()):
             kill(pid)
     for stream in "AB":

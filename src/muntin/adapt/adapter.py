@@ -74,12 +74,12 @@ class Adapter:
 
     @property
     def model(self) -> PlanModel | None:
-        """The plan without limits, as measured."""
+        """Return the plan without limits, as measured."""
         return None if self.statistics is None else self.statistics.model
 
     @property
     def share(self) -> float:
-        """The estimated share of all results that is produced."""
+        """Return the estimated share of all results that is produced."""
         return 1.0 if self.statistics is None or not self.overloaded else self.statistics.share
 
     def observe(self, sample: Sample) -> AnalysisRequest | None:

@@ -191,7 +191,7 @@ class RefreshProblem:
 
     @property
     def _bounding(self) -> NDArray[np.bool_]:
-        """The streams whose freshness bounds more than their own window."""
+        """Return the streams whose freshness bounds more than their own window."""
         found: NDArray[np.bool_] = np.any(self.on_path > 0, axis=1)
         return found
 

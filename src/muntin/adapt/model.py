@@ -91,7 +91,7 @@ class PlanModel:
 
     @cached_property
     def windows(self) -> tuple[float, ...]:
-        """The seconds that a row of each leaf stays in its state: rows over rate (appendix A)."""
+        """Return how long a row of each leaf stays in its state: rows over rate (appendix A)."""
         return tuple(ratio(self.own[leaf], rate) for leaf, rate in enumerate(self.rates))
 
     def held(self, h: int) -> float:
@@ -111,8 +111,8 @@ class PlanModel:
     def flow_of_part(self, budgets: Sequence[float], part: float) -> Flow:
         """Return the flow when these budgets are for the rows of a part of the keys.
 
-        In this part, the plan is one of its own: it has that part of the rates, and probes find as
-        much as all rows do. States are as full as if all keys had budgets in proportion.
+        Within the part, rates are the part of all rates, and a probe finds as much as among all
+        rows. States are as full as if all keys had budgets in proportion.
         """
         whole = self.flow([allowed / part for allowed in budgets])
         return Flow(
@@ -128,12 +128,12 @@ class PlanModel:
 
     @cached_property
     def saturation(self) -> Flow:
-        """The flow when all arrivals probe: saturation (equation 1, note 9)."""
+        """Return the flow when all arrivals probe: saturation (equation 1, note 9)."""
         return self._flow((inf,) * self.shape.count, None)
 
     @cached_property
     def filling(self) -> tuple[float, ...] | None:
-        """The arrivals that fill each state; None if states are always full.
+        """Return the arrivals that fill each state; None if states are always full.
 
         An intermediate result leaves a fixed state when its first member is too old; on average,
         members are half their window old.

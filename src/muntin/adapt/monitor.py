@@ -79,7 +79,7 @@ class Statistics:
 
     @property
     def figures(self) -> tuple[float, ...]:
-        """The rates and productivities, in the order of ``scatter``."""
+        """Return the rates and productivities, in the order of ``scatter``."""
         return (*self.model.rates, *self.model.productivity)
 
 
@@ -107,7 +107,7 @@ class Monitor:
 
     @property
     def filled(self) -> bool:
-        """Whether samples cover twice the longest window: states are then as full as they get."""
+        """Return whether samples cover twice the longest window; states are full by then."""
         if self.statistics is None:
             return False
         rates = self.statistics.model.rates

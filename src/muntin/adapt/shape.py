@@ -47,12 +47,12 @@ class TreeShape:
 
     @property
     def count(self) -> int:
-        """The number of half joins."""
+        """Return the number of half joins."""
         return 2 * self.leaves - 2
 
     @property
     def susceptible(self) -> tuple[int, ...]:
-        """The half joins with states of intermediate results, which can grow stale."""
+        """Return the half joins with states of intermediate results, which can grow stale."""
         return tuple(range(self.leaves, self.count))
 
     @cached_property
@@ -70,7 +70,7 @@ class TreeShape:
 
     @cached_property
     def joins(self) -> tuple[tuple[int, int], ...]:
-        """The two half joins of each join operator, bottom up; those of the root last."""
+        """Return the two half joins of each join operator, bottom up; those of the root last."""
         pairs = {
             (min(h, other), max(h, other)): self.parent[h] for h, other in enumerate(self.partner)
         }
@@ -78,7 +78,7 @@ class TreeShape:
 
     @cached_property
     def top(self) -> tuple[int, int]:
-        """The two half joins that produce results."""
+        """Return the two half joins that produce results."""
         return self.joins[-1]
 
     def _upwards(self, h: int) -> Iterator[int]:

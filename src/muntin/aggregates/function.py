@@ -229,7 +229,7 @@ class AggregateFunction:
 
     @property
     def by_time(self) -> bool:
-        """Whether the value depends on the order in which rows arrived."""
+        """Return whether the value depends on the order in which rows arrived."""
         return any(need.by_time for need in self.needs(pa.int64(), Fraction(1, 2)))
 
 

@@ -51,7 +51,7 @@ class RunOptions:
 
     @property
     def ends(self) -> bool:
-        """Whether the run ends without a signal."""
+        """Return whether the run ends without a signal."""
         return self.once or self.until is not None
 
 

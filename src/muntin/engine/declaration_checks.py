@@ -181,7 +181,7 @@ class SinkOptions:
 
     @property
     def folder(self) -> str | None:
-        """The folder of result files, in one form; None for other sinks."""
+        """Return the folder of result files, normalized; None for other sinks."""
         if self.path is None or self.kind not in FILE_FORMATS:
             return None
         return folder_identity(self.path)

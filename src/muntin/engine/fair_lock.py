@@ -78,4 +78,4 @@ class FairLock:
 
 
 interrupts.protect(FairLock.__enter__, FairLock.__exit__)
-interrupts.protect(FairLock._acquire, FairLock._release)  # noqa: SLF001
+interrupts.protect(FairLock._acquire, FairLock._release)  # noqa: SLF001 (its own)

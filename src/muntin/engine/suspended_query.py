@@ -52,7 +52,7 @@ class SuspendedQuery:
 
     @property
     def error(self) -> QuerySuspendedError:
-        """The failure as users see it."""
+        """Return the failure as users see it."""
         return QuerySuspendedError(self.name, self.reason)
 
 

@@ -32,7 +32,7 @@ class Stream:
 
     @property
     def given(self) -> pa.Schema:
-        """The columns with which rows come."""
+        """Return the columns that rows are pushed with."""
         return self.schema.remove(len(self.schema) - 1) if self.arrival else self.schema
 
     def stamped(self, rows: pa.Table, time: int) -> pa.Table:

@@ -35,7 +35,7 @@ class TimeWindow:
 
     @property
     def is_landmark(self) -> bool:
-        """Whether rows never leave."""
+        """Return whether rows never leave."""
         return self.micros >= FOREVER
 
 

@@ -22,12 +22,12 @@ from muntin.aggregates.function import Edge, Frequency, Keyed, Listed, Need, Pai
 from muntin.expressions.evaluator import Evaluator
 from muntin.operators.aggregates import Argument, needs_of, results_of
 from muntin.operators.arg_extreme import ArgExtreme
+from muntin.operators.argument_pairs import ArgumentPairs
 from muntin.operators.argument_state import ArgumentState
 from muntin.operators.distinct_values import DistinctValues
 from muntin.operators.first_last import FirstLast
 from muntin.operators.most_frequent import MostFrequent
 from muntin.operators.operator import Operator
-from muntin.operators.pair_sums import PairSums
 from muntin.operators.row_keys import row_keys
 from muntin.operators.row_list import RowList
 from muntin.operators.signed import BEGINNING, Changes
@@ -89,8 +89,8 @@ class GroupByOperator(Operator):
             return ArgExtreme(kind, self._kind(order[0]), keyed, self._evaluator)
         if state in {RowList, MostFrequent}:
             return state(kind, self._evaluator)
-        if state is PairSums:
-            return PairSums()
+        if state is ArgumentPairs:
+            return ArgumentPairs()
         values = DistinctValues(self._evaluator) if distinct else None
         return Argument(kind, needs, values, in_order=self._node.input.expires_in_order)
 
@@ -200,5 +200,5 @@ _STATES: Mapping[type, type[ArgumentState]] = {
     Keyed: ArgExtreme,
     Listed: RowList,
     Frequency: MostFrequent,
-    Pairs: PairSums,
+    Pairs: ArgumentPairs,
 }

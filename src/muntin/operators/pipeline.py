@@ -94,12 +94,12 @@ class PipelineOperator:
 
     @property
     def tidy(self) -> bool:
-        """Whether the result needs no consolidation."""
+        """Return whether the result needs no consolidation."""
         return self._root.operator is not None and self._root.operator.tidy
 
     @property
     def clock(self) -> int:
-        """The instant up to which all results are out; only where operators go by clocks."""
+        """Return the instant up to which all results are out; only where operators use clocks."""
         return self._strategy.clock(self._root)
 
     def release(self) -> None:
@@ -122,7 +122,7 @@ class PipelineOperator:
 
     @property
     def is_triggered(self) -> bool:
-        """Whether results come only when rows reach the operators."""
+        """Return whether results come only when rows reach the operators."""
         return self._strategy.is_triggered
 
     def begin(self) -> Changes:

@@ -65,7 +65,13 @@ class CountingOperator(Operator):
         self._forget(self._table.release(slots))
         return found
 
-    def _report(self, changes: Changes, slots: Slots, times: Integers, lefts: Mask) -> Changes:  # noqa: ARG002
+    def _report(
+        self,
+        changes: Changes,
+        slots: Slots,
+        times: Integers,
+        lefts: Mask,  # noqa: ARG002 (a subclass asks for it)
+    ) -> Changes:
         """Return what is sent, given how often each row was there before and is there after."""
         more = times[1::2] - times[0::2]
         rows = np.repeat(slots.rows, np.abs(more))

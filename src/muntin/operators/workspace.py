@@ -50,7 +50,7 @@ class ResultBuffer:
 
     @property
     def enough(self) -> int:
-        """The number of matches that are worth handing out."""
+        """Return the number of matches that are worth handing out."""
         return int(self.out.shape[1]) - _MARGIN
 
     def grow(self, need: int) -> None:

@@ -20,7 +20,7 @@ class ColumnRef:
 
     @property
     def flat(self) -> str:
-        """The name of the column in expressions and batches, e.g. ``0.LocationId``."""
+        """Return the name of the column in expressions and batches, e.g. ``0.LocationId``."""
         return f"{self.source}.{self.column}"
 
 
@@ -37,12 +37,12 @@ class Expression:
 
     @cached_property
     def sources(self) -> frozenset[int]:
-        """The inputs that it reads."""
+        """Return the inputs that it reads."""
         return frozenset(reference.source for reference in self.references)
 
     @cached_property
     def column(self) -> ColumnRef | None:
-        """The column, if the expression is nothing but a column."""
+        """Return the column, if the expression is nothing but a column."""
         if len(self.references) == 1 and self.sql == quote(self.references[0].flat):
             return self.references[0]
         return None

@@ -139,7 +139,7 @@ class Prediction:
 
     @cached_property
     def order(self) -> tuple[int, ...] | None:
-        """The one order that all origins follow, each put first.
+        """Return the one order that all origins follow, each put first.
 
         None when they go their own ways.
         """
@@ -186,7 +186,7 @@ class JoinPlan:
 
     @cached_property
     def common_key(self) -> tuple[int, ...]:
-        """The number of the code of each source that the query forces to be equal in all of them.
+        """Return the number of the code, per source, that the query forces to be equal in all.
 
         Empty if there is none.
         """
@@ -198,7 +198,7 @@ class JoinPlan:
 
     @cached_property
     def results_in_order(self) -> bool:
-        """Whether the steps already meet partners in the ruled order: FROM order, newest first."""
+        """Return whether the steps meet partners in the ruled order: FROM order, newest first."""
         if self.algorithm is not Algorithm.EAGER or self.tree is not None:
             return False
         return all(

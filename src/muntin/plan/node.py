@@ -29,48 +29,48 @@ class Node(ABC):
 
         @property
         def schema(self) -> pa.Schema:
-            """The columns of its rows."""
+            """Return the columns of its rows."""
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """What it does, in a few words."""
+        """Return what it does, in a few words."""
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """What ``explain`` shows of it besides the label."""
+        """Return what ``explain`` shows of it besides the label."""
         return ()
 
     @property
     def begins(self) -> bool:
-        """Whether it has rows before any stream has one."""
+        """Return whether it has rows before any stream has one."""
         return False
 
     @property
     def expires_in_order(self) -> bool:
-        """Whether the rows that leave at an instant are always the oldest of those present."""
+        """Return whether the rows that leave at an instant are always the oldest present."""
         return False
 
     @property
     def is_leaf(self) -> bool:
-        """Whether its changes come from outside the operators: from a window join or partitions."""
+        """Return whether its changes come from a window join or partitions, not an operator."""
         return False
 
     @property
     def is_table(self) -> bool:
-        """Whether it is a stored table, whose rows never change."""
+        """Return whether it is a stored table, whose rows never change."""
         return False
 
     # -- traversal ---------------------------------------------------------------------------------
 
     @cached_property
     def children(self) -> tuple[Node, ...]:
-        """The nodes that it is over."""
+        """Return the nodes that it is over."""
         return tuple(child for name in self._child_fields for child in _nodes(getattr(self, name)))
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The nodes whose changes its operator takes; a window join has children but no inputs."""
+        """Return the nodes whose changes its operator takes; a window join has none."""
         return () if self.is_leaf else self.children
 
     def with_children(self, children: tuple[Node, ...]) -> Node:

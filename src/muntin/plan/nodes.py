@@ -33,22 +33,22 @@ class Scan(Node):
 
     @property
     def label(self) -> str:
-        """The relation."""
+        """Return the relation."""
         return f"{'table' if self.stored else 'stream'} {self.relation}"
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """The relation."""
+        """Return the relation."""
         return (Fact("relation", self.relation),)
 
     @property
     def begins(self) -> bool:
-        """Whether it is a stored table."""
+        """Return whether it is a stored table."""
         return self.stored
 
     @property
     def is_table(self) -> bool:
-        """Whether it is a stored table."""
+        """Return whether it is a stored table."""
         return self.stored
 
     @property
@@ -83,28 +83,28 @@ class Join(Node):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of the select list."""
+        """Return the columns of the select list."""
         return select_schema(self.select)
 
     @cached_property
     def scans(self) -> tuple[Scan, ...]:
-        """The sources that are streams or tables; of a window join, all."""
+        """Return the sources that are streams or tables; of a window join, all."""
         return tuple(source for source in self.sources if isinstance(source, Scan))
 
     @cached_property
     def is_leaf(self) -> bool:
-        """Whether it is a window join."""
+        """Return whether it is a window join."""
         return any(not scan.stored for scan in self.scans)
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
-        """The conjunction that combinations of rows must satisfy, once ON is merged into it."""
+        """Return the conjunction that combinations of rows must satisfy, with ON merged into it."""
         assert not self.on, "the planner merges ON into WHERE first"
         return self.where
 
     @property
     def label(self) -> str:
-        """What it is to the operators above it, or what it does with its inputs."""
+        """Return what it is to the operators above it, or what it does with its inputs."""
         if self.is_leaf:
             return "join" if len(self.sources) > 1 else "rows"
         return "join of the inputs"
@@ -116,7 +116,7 @@ class Join(Node):
 
     @property
     def expires_in_order(self) -> bool:
-        """Whether all rows come from one stream under one window: no other source can end them."""
+        """Return whether all rows come from one stream with one window, which alone ends them."""
         streams = [scan for scan in self.scans if not scan.stored]
         return len(streams) == 1 and not isinstance(streams[0].window, PartitionedWindow)
 
@@ -131,12 +131,12 @@ class Project(Node):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of the select list."""
+        """Return the columns of the select list."""
         return select_schema(self.select)
 
     @property
     def label(self) -> str:
-        """What it does."""
+        """Return what it does."""
         return "select over the input"
 
     @property
@@ -183,19 +183,19 @@ class GroupBy(Node):
 
     @cached_property
     def groups(self) -> pa.Schema:
-        """The columns of the groups: keys as in the input, aggregates as ``a0``, ``a1``, ..."""
+        """Return the columns of the groups: keys as in the input, then ``a0``, ``a1``, ..."""
         keys = [self.input.schema.field(place) for place in range(self.keys)]
         aggregates = [pa.field(f"a{n}", one.type) for n, one in enumerate(self.aggregates)]
         return pa.schema([*keys, *aggregates])
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of the select list."""
+        """Return the columns of the select list."""
         return select_schema(self.select)
 
     @property
     def label(self) -> str:
-        """How many keys it has."""
+        """Return the number of its keys, in words."""
         return f"group by {self.keys} of the columns below" if self.keys else "one group"
 
     @property
@@ -212,7 +212,7 @@ class GroupBy(Node):
 
     @property
     def begins(self) -> bool:
-        """Whether it aggregates over nothing before any row has arrived."""
+        """Return whether it aggregates over nothing before any row has arrived."""
         return not self.keys
 
 
@@ -224,12 +224,12 @@ class Distinct(Node):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the input."""
+        """Return the columns of the input."""
         return self.input.schema
 
     @property
     def label(self) -> str:
-        """The keyword."""
+        """Return the keyword."""
         return "distinct"
 
 
@@ -258,12 +258,12 @@ class SetOperation(Node):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the left input."""
+        """Return the columns of the left input."""
         return self.left.schema
 
     @property
     def label(self) -> str:
-        """The keyword."""
+        """Return the keyword."""
         return self.operator.value.lower()
 
 
@@ -281,7 +281,7 @@ class Exchange(Node):
 
     @property
     def label(self) -> str:
-        """Where its rows come from."""
+        """Return where its rows come from."""
         return "rows from all partitions"
 
 

@@ -55,7 +55,7 @@ class Query:
 
     @cached_property
     def output_schema(self) -> pa.Schema:
-        """The schema of the results: ``_op``, ``_ts``, then those of the root."""
+        """Return the schema of the results: ``_op``, ``_ts``, then the root's columns."""
         fields = [pa.field("_op", pa.string()), pa.field("_ts", pa.timestamp("us"))]
         columns = list(self.root.schema)
         return pa.schema([*fields, *columns[: len(columns) - self.hidden]])
@@ -67,23 +67,23 @@ class Query:
 
     @cached_property
     def leaves(self) -> tuple[Node, ...]:
-        """The nodes whose changes come from outside the operators above joins."""
+        """Return the nodes whose changes come from outside the operators above joins."""
         return tuple(node for node in self.root.dataflow() if node.is_leaf)
 
     @cached_property
     def is_join(self) -> bool:
-        """Whether it is a window join alone, without operators above it."""
+        """Return whether it is a window join alone, without operators above it."""
         return isinstance(self.root, Join) and self.root.is_leaf and not self.root.name
 
     @property
     def join(self) -> Join:
-        """The window join, if the query is one alone."""
+        """Return the window join, if the query is one alone."""
         assert isinstance(self.root, Join), "asked of window joins"
         return self.root
 
     @cached_property
     def joins(self) -> tuple[Query, ...]:
-        """The window joins of the tree, each as a query; those below operators emit changes."""
+        """Return each window join of the tree as a query; those below operators emit changes."""
         if self.is_join:
             return (self,)
         joins = [node for node in self.leaves if isinstance(node, Join)]
@@ -98,15 +98,15 @@ class Query:
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
-        """The conditions of the window join, if the query is one alone."""
+        """Return the conditions of the window join, if the query is one alone."""
         return self.join.predicates
 
     @property
     def select(self) -> tuple[OutputColumn, ...]:
-        """The select list of the window join, if the query is one alone."""
+        """Return the select list of the window join, if the query is one alone."""
         return self.join.select
 
     @cached_property
     def has_beginning(self) -> bool:
-        """Whether it may have results before any row arrives: aggregates over nothing, tables."""
+        """Return whether aggregates over nothing or tables give results before any row arrives."""
         return any(node.begins for node in self.root.dataflow())

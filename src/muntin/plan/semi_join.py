@@ -37,12 +37,12 @@ class SemiJoin(Node):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the left input."""
+        """Return the columns of the left input."""
         return self.left.schema
 
     @property
     def label(self) -> str:
-        """Which rows it keeps."""
+        """Return which rows it keeps."""
         return "rows without a match" if self.anti else "rows with a match"
 
     @property

@@ -52,18 +52,18 @@ class TopN(Node):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns that are passed on, and the number."""
+        """Return the columns that are passed on, and the number."""
         fields = [self.input.schema.field(place) for place in self.columns]
         return pa.schema([*fields, *([pa.field(self.number, pa.int64())] if self.number else [])])
 
     @property
     def stop(self) -> int | None:
-        """The number of the last row that is kept."""
+        """Return the number of the last row that is kept."""
         return None if self.limit is None else self.offset + self.limit
 
     @property
     def label(self) -> str:
-        """What is kept."""
+        """Return which rows are kept, in words."""
         per = " per group" if self.keys else ""
         if self.limit is None and not self.number:
             return "sort"

@@ -86,7 +86,7 @@ class _Choice:
 
     @property
     def worth(self) -> tuple[float, int]:
-        """The work that is local, then how many sources are hashed."""
+        """Return the work that is local, then how many sources are hashed."""
         return sum(operator_work(root) for root in self.roots), len(self.spread.keys)
 
 

@@ -64,12 +64,12 @@ class JoinDraft:
 
     @property
     def aliases(self) -> list[str]:
-        """The names of the sources."""
+        """Return the names of the sources."""
         return [source.alias for source in self.query.sources]
 
     @property
     def reevaluation(self) -> int | None:
-        """The interval at which lazy algorithms join, in microseconds."""
+        """Return the interval at which lazy algorithms join, in microseconds."""
         return self.query.every or self.settings.join.reevaluation
 
     def connected(self, bound: int, source: int) -> bool:

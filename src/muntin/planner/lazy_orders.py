@@ -125,7 +125,7 @@ class IntervalBatch:
 
     @property
     def a_second(self) -> float:
-        """The intervals per second that have new rows."""
+        """Return the number of intervals per second that have new rows."""
         return batches_a_second(self.windows[self.origin].rate, self.interval)
 
     def step(self, progress: Progress, place: int) -> Progress:

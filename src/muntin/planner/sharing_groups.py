@@ -80,7 +80,7 @@ class Member:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """The lengths of its windows, in microseconds or rows."""
+        """Return the lengths of its windows, in microseconds or rows."""
         return tuple(window_size(window) for window in self.windows)
 
 
@@ -102,7 +102,7 @@ class SharingGroup:
 
     @property
     def freshness(self) -> tuple[int, ...]:
-        """How old the rows of each source may be in a result, where that counts.
+        """Return how old the rows of each source may be in a result, where that counts.
 
         The same for all members.
         """
@@ -110,7 +110,7 @@ class SharingGroup:
 
     @cached_property
     def join(self) -> Query:
-        """The shared join as a query: it selects the columns that any member needs."""
+        """Return the shared join as a query: it selects the columns that any member needs."""
         filters = [Predicate(expression) for mine in self.filters for expression in mine]
         return Query(
             name=self.name,
@@ -148,12 +148,12 @@ class SharingGroup:
 
     @cached_property
     def signature(self) -> Signature:
-        """The signature that all members have."""
+        """Return the signature that all members have."""
         return signature_of(Join(self.sources, (), self.conditions, ()))
 
     @cached_property
     def levels(self) -> tuple[tuple[int, ...], ...]:
-        """The different windows of the members, as lengths per source, in scheduling order.
+        """Return the different windows of the members, as lengths per source, in scheduling order.
 
         By the sum of the lengths: windows that contain others come after them, and a window that is
         added or dropped leaves the order of the others as it is.

@@ -107,7 +107,7 @@ class Signature:
 
     @cached_property
     def key(self) -> str:
-        """The same for queries with the same signature.
+        """Return a value that queries with the same signature share.
 
         Different ones may agree in it, which :func:`find_places` then sees.
         """

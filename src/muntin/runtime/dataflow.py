@@ -78,7 +78,7 @@ class Dataflow:
 
     @property
     def streams(self) -> Mapping[str, StreamState]:
-        """The declared streams."""
+        """Return the declared streams."""
         return self.groups.streams
 
     def declare(self, stream: Stream, now: int | None = None, *, position: int = 0) -> None:

@@ -59,13 +59,13 @@ class JoinMetrics:
 
     @property
     def scheduler(self) -> str:
-        """The scheduler that orders the work of the join where results are released early."""
+        """Return the scheduler of the join's work where results are released early."""
         schedule = self._join.operator.tactic.schedule
         return "lwo" if schedule is None else str(schedule.scheduler)
 
     @property
     def without_effect(self) -> dict[str, str]:
-        """The settings that have no effect on the join, each with the reason."""
+        """Return the settings that have no effect on the join, each with the reason."""
         join = self._join
         reason = join.scheduling.without_effect(join.plan, join.group)
         return {"scheduler": reason} if reason else {}

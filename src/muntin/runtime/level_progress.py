@@ -55,7 +55,7 @@ class LevelProgress:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the matches that are routed may be a part of those of their instants."""
+        """Return whether the matches that are routed may be a part of those of their instants."""
         return bool(self._complete)
 
     def is_behind(self) -> bool:

@@ -45,12 +45,12 @@ class PipelineOutput:
 
     @property
     def begun(self) -> int | None:
-        """The instant of the first change; of EMIT SNAPSHOT, that of the next snapshot."""
+        """Return the instant of the first change; of EMIT SNAPSHOT, that of the next snapshot."""
         return self._next
 
     @property
     def following(self) -> int | None:
-        """The first instant of the results, once it is out; of EMIT SNAPSHOT, the next snapshot."""
+        """Return the first instant of the results, once out; of EMIT SNAPSHOT, the next one."""
         return self._next if self._query.emit is Emit.SNAPSHOT else self._first
 
     def resume(self, following: int | None) -> None:

@@ -92,12 +92,12 @@ class QueryGroup:
 
     @property
     def frontier(self) -> Place:
-        """The place up to which the total order is final."""
+        """Return the place up to which the total order is final."""
         return max(self.frontier_of_rows, (self.advanced, _EVERY_STREAM))
 
     @property
     def closed(self) -> int:
-        """The last instant that is complete on all streams."""
+        """Return the last instant that is complete on all streams."""
         instant, order = self.frontier
         return instant if order == _EVERY_STREAM else instant - 1
 

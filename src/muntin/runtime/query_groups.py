@@ -41,7 +41,7 @@ class QueryGroups:
 
     @property
     def all_streams(self) -> QueryGroup:
-        """The only group, where there is a single one."""
+        """Return the only group, where there is a single one."""
         assert self.single, "there is one group"
         return self._idle[0]
 

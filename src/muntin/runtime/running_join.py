@@ -104,7 +104,7 @@ class RunningJoin:
 
     @property
     def now(self) -> int:
-        """The instant up to which it has joined."""
+        """Return the instant up to which it has joined."""
         return self.operator.now
 
     # -- reading and joining -----------------------------------------------------------------------

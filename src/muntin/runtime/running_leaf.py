@@ -33,12 +33,12 @@ class RunningLeaf(RunningQuery):
 
     @property
     def owner(self) -> str:
-        """The name of the query that it is part of; the leaf's name adds a number."""
+        """Return the name of the query that it is part of; the leaf's name adds a number."""
         return self.query.name.rpartition("/")[0]
 
     @property
     def has_matches(self) -> bool:
-        """Whether matches have come since the last turn."""
+        """Return whether matches have come since the last turn."""
         return bool(self._arrivals)
 
     def is_fresh(self) -> bool:

@@ -120,12 +120,12 @@ class RunningPipeline:
 
     @property
     def released(self) -> int | None:
-        """The instant up to which all results are out where they may be late; else None."""
+        """Return the instant up to which all results are out where they may be late; else None."""
         return self._operator.clock if self._operator.is_triggered else None
 
     @property
     def begun(self) -> int | None:
-        """The instant of the first change of a leaf; of EMIT SNAPSHOT, of the next snapshot."""
+        """Return the instant of a leaf's first change; of EMIT SNAPSHOT, of the next snapshot."""
         return self.output.begun
 
     def answer(self) -> pa.Table:

@@ -166,7 +166,7 @@ class RunningQuery:
 
     @property
     def narrow(self) -> tuple[tuple[int, int], ...]:
-        """The windows that are smaller than the join's, as pairs of source and size."""
+        """Return the windows that are smaller than the join's, as pairs of source and size."""
         largest = (window_size(source.window) for source in self.join.query.sources)
         return tuple(
             (source, own)
@@ -176,17 +176,17 @@ class RunningQuery:
 
     @property
     def reached(self) -> int:
-        """The instant up to which it has got all matches."""
+        """Return the instant up to which it has got all matches."""
         return self.join.progress.reached(self.sizes)
 
     @property
     def owner(self) -> str:
-        """The name of the query as users know it."""
+        """Return the name of the query as users know it."""
         return self.query.name
 
     @property
     def plan(self) -> JoinPlan:
-        """The plan of its join."""
+        """Return the plan of its join."""
         return self.join.plan
 
     # -- results -----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ class Waiting:
 
     @property
     def newest_text(self) -> str | None:
-        """The newest time as text, None before the first row."""
+        """Return the newest time as text, None before the first row."""
         return None if self.newest <= BEFORE_ALL else format_instant(self.newest)
 
     def to_dict(self) -> dict[str, str | float | None]:

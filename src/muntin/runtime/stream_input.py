@@ -45,13 +45,13 @@ class StreamState:
 
     @property
     def watermark(self) -> int:
-        """The newest time seen minus the slack, or the low mark; no earlier row is expected."""
+        """Return the newest time minus the slack, or the low mark; no earlier row is expected."""
         by_rows = self.newest - self.stream.slack if self.newest > BEFORE_ALL else BEFORE_ALL
         return max(by_rows, self.low_mark)
 
     @property
     def place(self) -> Place:
-        """The place up to which this stream is final in the total order."""
+        """Return the place up to which this stream is final in the total order."""
         return self.watermark, self.stream.order
 
     def raise_low_mark(self, instant: int) -> None:
@@ -127,12 +127,12 @@ class StreamInput:
 
     @property
     def newest(self) -> int:
-        """The newest time of the stream."""
+        """Return the newest time of the stream."""
         return self.source.newest
 
     @property
     def accepted(self) -> int:
-        """The number of rows that have arrived and were not late."""
+        """Return the number of rows that have arrived and were not late."""
         return self.log.next + self._inbox.waiting()
 
     def take(

@@ -48,7 +48,7 @@ class Levels:
 
     @property
     def contained(self) -> bool:
-        """Whether each level's windows contain those of the levels before."""
+        """Return whether each level's windows contain those of the levels before."""
         return self.edges == self.sizes
 
     @cached_property
@@ -65,7 +65,7 @@ class Levels:
 
     @cached_property
     def reach(self) -> Integers:
-        """What a row has looked at when it has finished each level."""
+        """Return what a row has looked at when it has finished each level."""
         return np.array(self._costs, np.int64).reshape(len(self._costs), len(self))
 
     @cached_property
@@ -78,7 +78,7 @@ class Levels:
 
     @cached_property
     def best(self) -> npt.NDArray[np.int32]:
-        """The last level of the best way, for each table.
+        """Return the last level of the best way, for each table.
 
         At ``level * levels + limit - 1`` for the way that continues at ``level`` within ``limit``
         levels.
@@ -92,7 +92,7 @@ class Levels:
 
     @cached_property
     def quotients(self) -> Reals:
-        """The ratios of the best ways, where these stand in :attr:`best`, rounded.
+        """Return the rounded ratios of the best ways, at the places of these in :attr:`best`.
 
         Close ones have to be compared exactly.
         """

@@ -46,7 +46,7 @@ class WorkQueue:
 
     @property
     def arrays(self) -> QueueArrays:
-        """The arrays as kernels take them."""
+        """Return the arrays as kernels take them."""
         return QueueArrays(
             self.state, self.done, self.links, self.given, self.chosen,
             self.outers, self.bases, self.bounds, self.pool,

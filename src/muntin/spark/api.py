@@ -300,7 +300,7 @@ class SparkEngine:
 
     @property
     def last_batch(self) -> int:
-        """The number of the last complete batch in the checkpoint, or -1."""
+        """Return the number of the last complete batch in the checkpoint, or -1."""
         return self._parts.checkpoint.last_batch()
 
 

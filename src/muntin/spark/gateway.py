@@ -127,7 +127,7 @@ class Java:
 def _forget_context() -> None:
     """Make PySpark forget this Java, so that a later session can start another."""
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 (no public way)
-    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkContext._active_spark_context = None  # noqa: SLF001 (same)
 
 
 @contextmanager

@@ -247,11 +247,11 @@ class HadoopFolder(Folder):
     def _hadoop(self) -> tuple[Any, Any]:
         jvm: Any = self._spark._jvm  # noqa: SLF001 (Spark has no public way to a file system)
         path = jvm.org.apache.hadoop.fs.Path(self.name)
-        session = self._spark._jsparkSession  # noqa: SLF001
+        session = self._spark._jsparkSession  # noqa: SLF001 (same)
         return path, path.getFileSystem(session.sessionState().newHadoopConf())
 
     def _child(self, name: str) -> Any:
-        jvm: Any = self._spark._jvm  # noqa: SLF001
+        jvm: Any = self._spark._jvm  # noqa: SLF001 (same)
         return jvm.org.apache.hadoop.fs.Path(self.name, name)
 
     def names(self) -> list[str]:
@@ -271,7 +271,7 @@ class HadoopFolder(Folder):
             return None
         stream = system.open(marker)
         try:
-            jvm: Any = self._spark._jvm  # noqa: SLF001
+            jvm: Any = self._spark._jvm  # noqa: SLF001 (same)
             return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:
             stream.close()

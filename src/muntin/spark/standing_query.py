@@ -52,7 +52,7 @@ class SparkQuery:
 
     @property
     def id(self) -> str | None:
-        """The id of the query, the same after a restart from the same checkpoint.
+        """Return the id of the query, the same after a restart from the same checkpoint.
 
         A query that is dropped and registered again has another one. None before the first start.
         """
@@ -60,7 +60,7 @@ class SparkQuery:
 
     @property
     def runId(self) -> str | None:  # noqa: N802 (Spark's)
-        """The id of the query in the last run of the engine, new at each start; None before."""
+        """Return the id of the query in the engine's last run, new at each start; None before."""
         return self._state.run_id()
 
     @property
@@ -70,7 +70,7 @@ class SparkQuery:
 
     @property
     def status(self) -> dict[str, Any]:
-        """What the query does now: ``message``, ``isDataAvailable``, ``isTriggerActive``."""
+        """Return what the query does now: ``message``, ``isDataAvailable``, ``isTriggerActive``."""
         return self._state.status()
 
     def exception(self) -> MuntinError | None:
@@ -130,7 +130,7 @@ class SparkQuery:
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 (Spark's)
-        """The progress of this query in the last batch of the run; None before the first.
+        """Return the progress of this query in the last batch of the run; None before the first.
 
         It has the form of Spark's progress. ``sink`` counts the results of this query in the batch,
         and ``muntin`` holds what :meth:`stats` returned after it.
@@ -139,7 +139,7 @@ class SparkQuery:
 
     @property
     def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 (Spark's)
-        """The progress of this query in the last batches of the run, at most 100."""
+        """Return the progress of this query in the last batches of the run, at most 100."""
         return self._state.recent_progress()
 
     @property

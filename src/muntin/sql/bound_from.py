@@ -33,5 +33,5 @@ class BoundFrom:
 
     @property
     def ordered(self) -> Sequence[object]:
-        """What makes rows have no place in the order of streams: sub-selects and outer joins."""
+        """Return the sub-selects and outer joins; their rows are outside the streams' order."""
         return [*self.nodes, *(kind_of(entry.join) for entry in self.entries)]

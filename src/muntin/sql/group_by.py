@@ -51,7 +51,7 @@ class _Bound:
 
     @property
     def drafts(self) -> list[Draft]:
-        """The columns that rows below must carry for it."""
+        """Return the columns that rows below must carry for it."""
         return [draft for draft in (self.argument, self.key) if draft is not None]
 
 
@@ -73,7 +73,7 @@ class Grouping:
 
     @property
     def names(self) -> list[str]:
-        """The names of the items of the select list."""
+        """Return the names of the items of the select list."""
         items = [_Item(*cut_alias(*item)) for item in items_of(self.shape, self.tree)]
         return [item.alias or plain_text(item.body) for item in items]
 

@@ -35,7 +35,7 @@ class GroupWriter:
 
     @cached_property
     def _longest(self) -> int:
-        """The most tokens that a part equal to a key can have; an alias and a dot triple a name."""
+        """Return the most tokens that a part equal to a key can have; ``a.name`` counts three."""
         lengths = [len(key.tokens) for key in self.keys]
         return max((3 * length for length in lengths if length > 1), default=0)
 

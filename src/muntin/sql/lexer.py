@@ -69,12 +69,12 @@ class Tokens:
 
     @property
     def original(self) -> str:
-        """The text from the first token to the last, as the user wrote it."""
+        """Return the text from the first token to the last, as the user wrote it."""
         return self.text[self.items[0].start : self.items[-1].end + 1] if self.items else ""
 
     @property
     def start(self) -> int:
-        """The offset of the first token, or of the end when there is none."""
+        """Return the offset of the first token, or of the end when there is none."""
         return self.items[0].start if self.items else self.stop
 
     def place(self, offset: int) -> Place:

@@ -55,7 +55,7 @@ class FromJoins:
 
     @property
     def is_outer(self) -> bool:
-        """Whether not all joins are inner ones."""
+        """Return whether any join is an outer one."""
         return any(kind_of(words) for words in self.words)
 
 

@@ -36,7 +36,7 @@ class NameScope:
 
     @cached_property
     def _columns(self) -> list[dict[str, str]]:
-        """The columns of each source by their folded names; of two, the first."""
+        """Return the columns of each source by their folded names; of two, the first."""
         schemas = [source.schema.names for source in self.sources]
         return [{name.casefold(): name for name in reversed(names)} for names in schemas]
 

@@ -107,7 +107,7 @@ def _order_places(ordering: Ordering | None, names: Sequence[str]) -> list[tuple
 
 
 def _first_of(node: Node, ordering: Ordering) -> Node:
-    """Return the first rows of a node, by columns of its own."""
+    """Return the first rows of a node, ordered by its own columns."""
     names = node.schema.names
     return ordering.over(node, ordering.find(names), len(names), 0)
 

@@ -50,7 +50,7 @@ class Slots:
 
     @cached_property
     def arrays(self) -> SlotArrays:
-        """The arrays as kernels take them."""
+        """Return the arrays as kernels take them."""
         return SlotArrays(self.groups, self.run_rows, self.run_slots, self.slot_groups)
 
 
@@ -68,7 +68,7 @@ class GroupTable:
 
     @property
     def capacity(self) -> int:
-        """The number of groups for which there is room.
+        """Return the number of groups for which there is room.
 
         What is kept for each of them must have as much.
         """

@@ -92,7 +92,7 @@ class JoinState:
 
     @property
     def _side_by_side(self) -> bool:
-        """Whether all stores have one index on one key with buckets of our choice.
+        """Return whether all stores have one index on one key with buckets of our choice.
 
         Then their heads stand together.
         """

@@ -40,12 +40,12 @@ class Segment:
 
     @cached_property
     def last(self) -> int:
-        """The position of the last row."""
+        """Return the position of the last row."""
         return self.start + len(self.batch) - 1 if self.sparse is None else int(self.sparse[-1])
 
     @cached_property
     def newest(self) -> int:
-        """The time of the last row."""
+        """Return the time of the last row."""
         return int(self.batch.times[-1])
 
     def positions(self) -> Positions:

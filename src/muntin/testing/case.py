@@ -41,7 +41,7 @@ class StoredTable:
 
     @property
     def data(self) -> pa.Table:
-        """The rows as Arrow."""
+        """Return the rows as Arrow."""
         return _arrow(list(self.rows), read_schema(self.columns))
 
 
@@ -71,12 +71,12 @@ class Case:
 
     @property
     def declarations(self) -> list[str]:
-        """The statements that declare the streams."""
+        """Return the statements that declare the streams."""
         return [stream.sql for stream in self.streams]
 
     @property
     def end(self) -> int:
-        """The greatest time of all rows."""
+        """Return the greatest time of all rows."""
         return max((event.time for event in self.events), default=0)
 
     def catalog(self) -> Catalog:

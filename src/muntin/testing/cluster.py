@@ -84,7 +84,7 @@ class Cluster:
 
     @property
     def master(self) -> str:
-        """The address of the master."""
+        """Return the address of the master."""
         return f"spark://{_HOST}:{self._port}"
 
     @property

@@ -87,7 +87,7 @@ class StreamDeclaration:
 
     @property
     def sql(self) -> str:
-        """The statement that declares it."""
+        """Return the statement that declares it."""
         time = self.time.replace("'", "''")
         slack = f", slack = '{format_interval(self.slack)}'" if self.slack else ""
         return (
@@ -102,7 +102,7 @@ class StreamDeclaration:
 
     @property
     def stream(self) -> Stream:
-        """The stream as queries see it."""
+        """Return the stream as queries see it."""
         return make_stream(self.name, read_schema(self.columns), self.time, self.slack)
 
 

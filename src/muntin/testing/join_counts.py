@@ -95,7 +95,7 @@ class Counted:
 
     @property
     def comparisons(self) -> float:
-        """The attributes compared per second."""
+        """Return the attributes compared per second."""
         return self.work["comparisons"]
 
     @property

@@ -59,7 +59,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether every check held."""
+        """Return whether every check held."""
         return not self.failures
 
     def __str__(self) -> str:

@@ -68,7 +68,7 @@ class QueryLevels:
 
     @property
     def windows(self) -> list[Windows]:
-        """The windows of each level, smallest first."""
+        """Return the windows of each level, smallest first."""
         return sorted(
             {query.viewer.windows for query in self.queries},
             key=lambda windows: (sum(windows), windows),

@@ -77,7 +77,7 @@ class Setup:
 
     @property
     def first(self) -> int:
-        """The number of the first outer row."""
+        """Return the number of the first outer row."""
         return next(
             (number for number, row in enumerate(self.rows) if row.arrival is not None),
             len(self.rows),
@@ -172,7 +172,7 @@ class Trace:
 
     @property
     def schedule(self) -> list[tuple[int, Windows]]:
-        """Which row scanned for which windows, in order."""
+        """Return which row scanned for which windows, in order."""
         return [(step.outer, step.windows) for step in self.steps if isinstance(step, ScanStep)]
 
     def output(self, query: str) -> list[tuple[int, int]]:

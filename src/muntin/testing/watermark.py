@@ -31,12 +31,12 @@ class OrderFrontier:
 
     @property
     def closed(self) -> int:
-        """The last instant that is complete on all streams."""
+        """Return the last instant that is complete on all streams."""
         return self.time if self.order == _EVERY_STREAM else self.time - 1
 
     @property
     def exact(self) -> bool:
-        """Whether the frontier is an instant that is complete on all streams."""
+        """Return whether the frontier is an instant that is complete on all streams."""
         return self.order == _EVERY_STREAM
 
     def last_time(self, order: int) -> int:
@@ -53,7 +53,7 @@ class Arrival:
 
     @property
     def late(self) -> bool:
-        """Whether the row was late for any query."""
+        """Return whether the row was late for any query."""
         return self.lost or bool(self.late_for)
 
 

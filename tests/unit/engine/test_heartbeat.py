@@ -138,7 +138,8 @@ def test_a_silent_stream_does_not_hold_back_results(
     engine.push("B", [(1, 50 * SECOND)])
     engine.push("A", [(1, 100 * SECOND)])
     clock.now += 60 * SECOND
-    wait_until(lambda: query.poll().num_rows == 1)
+    wait_until(lambda: len(query.answer()) == 1)
+    assert query.poll().column("k").to_pylist() == [1]
 
 
 def test_a_query_that_fails_by_the_heartbeat_is_suspended(
@@ -156,7 +157,14 @@ def test_a_query_that_fails_by_the_heartbeat_is_suspended(
     monkeypatch.setattr(engine.dataflow.queries["bad"], "taken", fail)
     clock.now += 60 * SECOND
     wait_until(lambda: bad.stats()["suspended"] is not None)
-    wait_until(lambda: len(good.poll()) > 0)
+    signs: list[str] = []
+
+    def ended() -> bool:
+        signs.extend(good.poll().column("_op").to_pylist())
+        return len(signs) == 2
+
+    wait_until(ended)
+    assert signs == ["+", "-"], "the other query continues"
 
 
 def test_stop_returns_and_leaves_no_thread(engine: muntin.Engine) -> None:

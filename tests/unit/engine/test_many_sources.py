@@ -62,7 +62,7 @@ def stream(name: str, count: int) -> pa.Table:
     )
 
 
-def run(relations: list[str], way: str, first: int) -> None:
+def check_chain(relations: list[str], way: str, first: int) -> None:
     """Run a chain of equalities over the relations and compare it with the oracle.
 
     Content, order and state must be equal.
@@ -109,13 +109,13 @@ def run(relations: list[str], way: str, first: int) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("count", range(1, 7))
 def test_a_stream_joined_with_itself(count: int, way: str) -> None:
-    run(["A"] * count, way, count)
+    check_chain(["A"] * count, way, count)
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("relations", ["AB", "AT", "TAB", "ABA", "TATB", "ABTAB"])
 def test_streams_and_stored_tables(relations: str, way: str) -> None:
-    run(list(relations), way, len(way))
+    check_chain(list(relations), way, len(way))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -123,4 +123,4 @@ def test_the_smallest_buffers_and_rings(way: str) -> None:
     small = [(workspace, "_COLUMNS", 4), (workspace, "_MARGIN", 2), (join_state, "_LEAST", 1)]
     with patch.object(*small[0]), patch.object(*small[1]), patch.object(*small[2]):
         for first in range(len(WINDOWS)):
-            run(["A", "B", "A"], way, first)
+            check_chain(["A", "B", "A"], way, first)

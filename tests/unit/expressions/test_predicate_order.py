@@ -40,7 +40,7 @@ class Priced(Evaluator):
 
 
 X = pa.table({"x": np.arange(1_000)})
-CHEAP, DEAR, USELESS = "x % 10 = 0", "x % 7 < 5", "x + 1 > 0"
+CHEAP, EXPENSIVE, USELESS = "x % 10 = 0", "x % 7 < 5", "x + 1 > 0"
 
 
 def ordered(costs: dict[str, int], fixed: int = 100) -> tuple[Priced, PredicateOrder]:
@@ -51,11 +51,11 @@ def ordered(costs: dict[str, int], fixed: int = 100) -> tuple[Priced, PredicateO
 
 
 def test_an_expensive_predicate_sees_only_what_the_others_keep() -> None:
-    evaluator, order = ordered({DEAR: 1_000, CHEAP: 1})
-    expected = Evaluator(Duck()).holds([predicate(DEAR), predicate(CHEAP)], X)
+    evaluator, order = ordered({EXPENSIVE: 1_000, CHEAP: 1})
+    expected = Evaluator(Duck()).holds([predicate(EXPENSIVE), predicate(CHEAP)], X)
     assert order.holds(X).tolist() == expected.tolist()
-    assert evaluator.calls[-2:] == [([CHEAP], 1_000), ([DEAR], 100)]
-    assert [each.predicate.sql for each in order.measured] == [CHEAP, DEAR]
+    assert evaluator.calls[-2:] == [([CHEAP], 1_000), ([EXPENSIVE], 100)]
+    assert [each.predicate.sql for each in order.measured] == [CHEAP, EXPENSIVE]
     assert [each.per_row for each in order.measured] == pytest.approx([1, 1_000], rel=0.01)
     assert [each.kept for each in order.measured] == pytest.approx([0.1, 0.715])
 
@@ -68,7 +68,7 @@ def test_a_cheap_predicate_that_removes_nothing_comes_after_one_that_removes_row
 
 @pytest.mark.parametrize(("fixed", "calls"), [(100, 2), (10_000_000, 1)])
 def test_a_stage_is_begun_only_if_it_saves_more_than_it_costs(fixed: int, calls: int) -> None:
-    evaluator, order = ordered({DEAR: 1_000, CHEAP: 1}, fixed)
+    evaluator, order = ordered({EXPENSIVE: 1_000, CHEAP: 1}, fixed)
     order.holds(X)
     evaluator.calls.clear()
     order.holds(X.slice(0, 900))
@@ -76,13 +76,13 @@ def test_a_stage_is_begun_only_if_it_saves_more_than_it_costs(fixed: int, calls:
 
 
 def test_costs_are_measured_again_when_twice_as_many_rows_have_come() -> None:
-    evaluator, order = ordered({DEAR: 1_000, CHEAP: 1})
+    evaluator, order = ordered({EXPENSIVE: 1_000, CHEAP: 1})
     order.holds(X)
-    evaluator.costs = {DEAR: 1, CHEAP: 1_000}
+    evaluator.costs = {EXPENSIVE: 1, CHEAP: 1_000}
     order.holds(X.slice(0, 900))
-    assert [each.predicate.sql for each in order.measured] == [CHEAP, DEAR]
+    assert [each.predicate.sql for each in order.measured] == [CHEAP, EXPENSIVE]
     order.holds(X)
-    assert order.measured[0].predicate.sql == DEAR
+    assert order.measured[0].predicate.sql == EXPENSIVE
 
 
 @given(

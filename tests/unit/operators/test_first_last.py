@@ -31,7 +31,7 @@ class Twin:
         self.values = FirstLast(pa.string(), [Edge.NEWEST, Edge.OLDEST], Evaluator(Duck()))
         self.rows: list[Row] = []
 
-    def take(self, changes: list[tuple[Row, int]], time: int) -> None:
+    def check(self, changes: list[tuple[Row, int]], time: int) -> None:
         """Apply the changes of one run and check the values of each group before and after."""
         slots = touch(self.table, changes, [time] * len(changes))
         signs = np.array([sign for _, sign in changes], np.int64)
@@ -98,19 +98,19 @@ def test_first_and_last_follow_their_rows(data: st.DataObject) -> None:
             *((row, -1) for row in going),
         ]
         if changes:
-            twin.take(changes, time)
+            twin.check(changes, time)
 
 
 def test_indistinguishable_rows_leave_one_by_one() -> None:
     """Partitions may give different rows the same positions."""
     twin = Twin()
     same, other = (1, 5, 7, "a"), (1, 5, 8, "b")
-    twin.take([(same, 1), (other, 1)], 5)
-    twin.take([(same, 1)], 6)
-    twin.take([(same, -1)], 7)
-    twin.take([(same, -1)], 8)
+    twin.check([(same, 1), (other, 1)], 5)
+    twin.check([(same, 1)], 6)
+    twin.check([(same, -1)], 7)
+    twin.check([(same, -1)], 8)
     assert twin.expected(1) == ("b", "b")
-    twin.take([(other, -1)], 9)
+    twin.check([(other, -1)], 9)
 
 
 def test_values_of_expired_rows_are_removed() -> None:
@@ -118,9 +118,9 @@ def test_values_of_expired_rows_are_removed() -> None:
     rows = [(number % 3, number, number, f"value {number}") for number in range(4_000)]
     most = 0
     for number in range(0, 4_000, 50):
-        twin.take([(row, 1) for row in rows[number : number + 50]], number)
+        twin.check([(row, 1) for row in rows[number : number + 50]], number)
         if number >= 100:
-            twin.take([(row, -1) for row in rows[number - 100 : number - 50]], number + 1)
+            twin.check([(row, -1) for row in rows[number - 100 : number - 50]], number + 1)
         most = max(most, twin.values.nbytes())
     assert most < 400_000
     assert twin.expected(0)[1] is not None

@@ -103,7 +103,9 @@ def test_batches_without_an_owner_are_never_overwritten(tmp_path: Path, marker: 
 
 def test_a_marker_without_batches_blocks_no_query(tmp_path: Path) -> None:
     written(tmp_path, replace(OWNER, run="never wrote"), 0)
-    written(tmp_path, OWNER)
+    written(tmp_path, OWNER, 1)
+    assert LocalFolder(tmp_path).is_owned_by(OWNER)
+    assert (tmp_path / "batch-000000000.json").exists()
 
 
 def test_a_folder_that_is_taken_over_or_emptied_while_a_run_writes(tmp_path: Path) -> None:

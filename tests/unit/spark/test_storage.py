@@ -22,10 +22,10 @@ from muntin.spark.storage import (
 )
 from muntin.spark.storage.fence import Fence, FencedStorage, VersionedStorage
 from muntin.spark.storage.object_store import ObjectStorage
-from tests.unit.spark.storage_contract import StorageContract
+from tests.unit.spark.storage_contract import AtomicStorageContract, StorageContract
 
 
-class TestLocalStorage(StorageContract):
+class TestLocalStorage(AtomicStorageContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Storage:
         return LocalStorage(tmp_path)
@@ -60,7 +60,7 @@ class TestLocalStorage(StorageContract):
         assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-class Arrow(StorageContract):
+class Arrow:
     """Object storages over a local file system of Arrow, which behaves like the remote ones."""
 
     scheme = ""
@@ -108,7 +108,7 @@ class _Renamed:
         Path(self._part).replace(self._path)
 
 
-class TestObjectStorage(Arrow):
+class TestObjectStorage(Arrow, AtomicStorageContract):
     scheme = "s3a"
 
     def test_credentials_are_in_no_text(self, storage: Storage) -> None:
@@ -144,11 +144,8 @@ class TestObjectStorage(Arrow):
                 call()
 
 
-class TestStorageThatShowsHalfWrittenFiles(Arrow):
+class TestStorageThatShowsHalfWrittenFiles(Arrow, StorageContract):
     scheme = "hdfs"
-
-    def test_readers_see_one_of_several_writers_content(self, storage: Storage) -> None:
-        """Leave out several writers of one name: there is only one per driver."""
 
     @pytest.mark.parametrize("step", range(5))
     def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_file(
@@ -183,7 +180,7 @@ class TestStorageThatShowsHalfWrittenFiles(Arrow):
         assert storage.tree() == ["folder/file"]
 
 
-class TestFencedStorage(StorageContract):
+class TestFencedStorage(AtomicStorageContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Storage:
         return FencedStorage(LocalStorage(tmp_path), Fence())
@@ -205,7 +202,7 @@ class Holder(Fence):
             raise CheckpointError("taken over")
 
 
-class TestVersionedStorage(StorageContract):
+class TestVersionedStorage(AtomicStorageContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Storage:
         return VersionedStorage(LocalStorage(tmp_path), Holder("00000002-b"))

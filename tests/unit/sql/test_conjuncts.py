@@ -132,7 +132,7 @@ def put_together(conjunct: Conjunct) -> str:
     return f"(({left.original}) {conjunct.operator} ({right.original}))"
 
 
-def same_to_duckdb(conditions: Sequence[str]) -> None:
+def assert_same_to_duckdb(conditions: Sequence[str]) -> None:
     again = [
         " AND ".join(put_together(conjunct) for conjunct in split_conjuncts(tokenize(condition)))
         for condition in conditions
@@ -154,7 +154,7 @@ OPERATORS = SYMBOLS.split() + WORDS.replace(" ", "\n").replace("_", " ").splitli
 @pytest.mark.parametrize("first", OPERATORS)
 def test_no_pair_of_operators_is_read_otherwise_than_by_duckdb(first: str) -> None:
     shapes = ("a {} b {} c", "a {} - b {} NOT c", "NOT a {} b {} c")
-    same_to_duckdb([shape.format(first, second) for second in OPERATORS for shape in shapes])
+    assert_same_to_duckdb([shape.format(first, second) for second in OPERATORS for shape in shapes])
 
 
 operands = st.sampled_from(
@@ -188,4 +188,4 @@ conditions = st.recursive(
 @given(conditions)
 @settings(deadline=None)
 def test_conditions_put_together_again_are_what_duckdb_read(condition: str) -> None:
-    same_to_duckdb([condition])
+    assert_same_to_duckdb([condition])

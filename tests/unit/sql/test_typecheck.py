@@ -103,7 +103,9 @@ def test_what_duckdb_refuses_is_blamed_on_its_expression(
     "condition", ["COALESCE(n, 'x')::INT > 1", "t = NULL", "COALESCE(n, 'x') = k"]
 )
 def test_what_fails_for_null_only_is_allowed(catalog: Catalog, condition: str) -> None:
-    read_query(f"SELECT k FROM Reading WHERE {condition} WINDOW 1 ROW", "q", catalog)
+    query = read_query(f"SELECT k FROM Reading WHERE {condition} WINDOW 1 ROW", "q", catalog)
+    (predicate,) = query.predicates
+    assert predicate.expression.type == pa.bool_()
 
 
 def test_numbers_are_conditions_as_in_duckdb(catalog: Catalog) -> None:

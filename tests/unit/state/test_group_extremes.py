@@ -30,7 +30,7 @@ class Twin:
     extremes: GroupExtremes = field(default_factory=lambda: GroupExtremes(QUESTIONS))
     rows: dict[int, deque[int]] = field(default_factory=dict)
 
-    def take(self, changes: list[Change]) -> None:
+    def check(self, changes: list[Change]) -> None:
         """Apply changes (key, value, sign, time) and check the values of every slot."""
         keys, values, signs, times = (
             np.array(column, np.int64) for column in zip(*changes, strict=True)
@@ -85,17 +85,17 @@ def test_extremes_follow_their_rows(data: st.DataObject) -> None:
                 live[key] -= going
                 run += [(key, 0, -1, time)] * going
             changes += data.draw(st.permutations(run))
-        twin.take(changes)
+        twin.check(changes)
 
 
 def test_other_integers_can_stand_for_the_values() -> None:
     twin = Twin()
-    twin.take([(1, value, 1, 1) for value in (4, 2, 3, 9, 5)])
+    twin.check([(1, value, 1, 1) for value in (4, 2, 3, 9, 5)])
     known = twin.extremes.known()
     assert known.tolist() == [2, 3, 5, 9]
     twin.extremes.rename(known, known * 10)
     twin.rows[1] = deque(value * 10 for value in twin.rows[1])
-    twin.take([(1, 0, -1, 2), (1, 25, 1, 3), (1, 0, -1, 4), (1, 0, -1, 5)])
+    twin.check([(1, 0, -1, 2), (1, 25, 1, 3), (1, 0, -1, 4), (1, 0, -1, 5)])
     assert twin.extremes.known().tolist() == [25, 50, 90]
 
 
@@ -104,14 +104,14 @@ def test_blocks_are_used_again_and_memory_stays() -> None:
     twin = Twin()
     bytes_at = []
     for batch in range(6):
-        twin.take(
+        twin.check(
             [
                 (key, 1_000 - value, 1, batch * 1_000 + value)
                 for value in range(200)
                 for key in (batch, batch + 100)
             ]
         )
-        twin.take(
+        twin.check(
             [(key, 0, -1, batch * 1_000 + 500) for key in (batch, batch + 100) for _ in range(200)]
         )
         bytes_at.append(twin.extremes.nbytes())
@@ -123,4 +123,4 @@ def test_a_pool_that_grows_between_rows_loses_no_value() -> None:
     """The pool runs out while the first row of a run replaces the greatest value before it."""
     twin = Twin()
     keys = np.random.default_rng(7).integers(0, 100, 2_000)
-    twin.take([(int(key), time + 1, 1, time) for time, key in enumerate(keys)])
+    twin.check([(int(key), time + 1, 1, time) for time, key in enumerate(keys)])

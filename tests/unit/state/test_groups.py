@@ -46,7 +46,7 @@ class Twin:
     trees: GroupValues = field(default_factory=lambda: GroupValues(QUESTIONS, most=4))
     rows: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
-    def take(self, changes: list[tuple[int, int, float, int, int]]) -> None:
+    def check(self, changes: list[tuple[int, int, float, int, int]]) -> None:
         """Apply changes (key, integer, real number, sign, time) and check all slots."""
         keys = np.array([change[0] for change in changes], np.int64)
         low = np.array([(change[1] + 2**63) % 2**64 - 2**63 for change in changes], np.int64)
@@ -148,7 +148,7 @@ def test_groups_follow_their_rows(data: st.DataObject) -> None:
                 row = (data.draw(st.integers(0, 4)), data.draw(WHOLE), data.draw(REAL))
                 live.append(row)
                 changes.append((*row, 1, time))
-        twin.take(changes)
+        twin.check(changes)
 
 
 def test_a_million_rows_later_a_sum_has_not_drifted() -> None:

@@ -164,7 +164,7 @@ class Expiry(StrEnum):
 
     @property
     def cleans_buckets(self) -> bool:
-        """Whether rows are released bucket by bucket."""
+        """Return whether rows are released bucket by bucket."""
         return self in {Expiry.PROBE, Expiry.PROBE_INSERT, Expiry.PROBE_ALL, Expiry.ALL}
 
 

@@ -82,7 +82,7 @@ class KernelRun:
 
     @property
     def is_done(self) -> bool:
-        """Whether the kernel has nothing left to do."""
+        """Return whether the kernel has nothing left to do."""
         return self.status == layout.DONE
 
 
@@ -147,7 +147,7 @@ class JoinTactic:
 
     @property
     def output(self) -> Output:
-        """Where kernels write; valid for one call, since the buffer is shared."""
+        """Return the buffer that kernels write to; valid for one call, since joins share it."""
         return Output(self.buffer.out, self.windows.state.counters, self._scratch)
 
     # -- running a kernel --------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class JoinTactic:
 
     @property
     def deferred(self) -> DeferredWork | None:
-        """The work on rows that are taken first and joined later; None if it is done at once."""
+        """Return the work on rows that are joined later than taken; None if joined at once."""
         return None
 
     def follow(self, schedule: Schedule | None) -> bool:
@@ -266,17 +266,17 @@ class JoinOperator:
 
     @property
     def plan(self) -> JoinPlan:
-        """The plan that it follows."""
+        """Return the plan that it follows."""
         return self.windows.plan
 
     @property
     def state(self) -> JoinState:
-        """The rows inside the windows, and what kernels count."""
+        """Return the rows inside the windows, and what kernels count."""
         return self.windows.state
 
     @property
     def now(self) -> int:
-        """The instant up to which it has joined."""
+        """Return the instant up to which it has joined."""
         return self.windows.now
 
     # -- rows whose matches are not needed ---------------------------------------------------------
@@ -334,7 +334,7 @@ class JoinOperator:
 
     @property
     def work(self) -> DeferredWork:
-        """The deferred work of the tactic; only tactics that defer theirs are asked."""
+        """Return the deferred work of the tactic; only for tactics that defer theirs."""
         work = self.tactic.deferred
         assert work is not None, "the tactic defers its work"
         return work

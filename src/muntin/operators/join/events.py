@@ -42,7 +42,7 @@ class NewRows:
 
     @property
     def after(self) -> int:
-        """How many rows the stream has with these."""
+        """Return the number of rows of the stream, these included."""
         return self.before + len(self.batch)
 
 
@@ -63,7 +63,7 @@ class Events:
 
     @cached_property
     def arrays(self) -> EventArrays:
-        """The arrays as kernels take them."""
+        """Return the arrays as kernels take them."""
         return EventArrays(
             self.sources, self.offsets, self.times, self.counts, self.pushed, self.incoming
         )

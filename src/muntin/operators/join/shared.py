@@ -60,7 +60,7 @@ class SharedTactic(JoinTactic, DeferredWork):
 
     @property
     def deferred(self) -> DeferredWork:
-        """The tactic itself."""
+        """Return the tactic itself."""
         return self
 
     def follow(self, schedule: Schedule | None) -> bool:

@@ -50,7 +50,7 @@ class JoinWindows:
     # -- time --------------------------------------------------------------------------------------
 
     def move_to(self, seen: Sequence[int], now: int) -> None:
-        """Move the frontier to ``now``, after so many rows of each stream."""
+        """Move the frontier to ``now``, after ``seen`` rows of each stream."""
         self.now = max(self.now, now)
         self.seen[:] = seen
         self.meter.start(self.now)

@@ -2,7 +2,7 @@
 
 Spark calls :meth:`BatchLoop.write` before it commits a micro-batch and calls it again with the same
 one after a failure. Controls that no micro-batch takes get a batch without rows. Batches have
-numbers of their own, without gaps; a manifest says up to which of Spark's micro-batches the state
+their own numbers, without gaps; a manifest says up to which of Spark's micro-batches the state
 goes.
 
 A driver that was replaced without noticing does no harm to the checkpoint, but sinks know nothing
@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark import SparkContext
@@ -62,31 +63,34 @@ class BatchesEnded(Exception):  # noqa: N818 (the error that ended them is repor
     """Refuses a batch because no further one of this run may begin."""
 
 
+@dataclass(frozen=True)
+class BatchParts:
+    """The parts of an engine that a batch touches, each in one step."""
+
+    state: RunState
+    checkpoint: Checkpoint
+    controls: ControlQueue
+    registry: SparkRegistry
+    writer: OutputWriter
+    load: LoadController
+    changes: ChangeQueue
+    subscriptions: Subscriptions
+    reports: QueryReports
+
+
 class BatchLoop:
     """Writes the batches of an engine, one after the other."""
 
-    def __init__(  # noqa: PLR0913 (the parts that a batch touches, each used in one step)
-        self,
-        state: RunState,
-        checkpoint: Checkpoint,
-        registry: SparkRegistry,
-        writer: OutputWriter,
-        *,
-        controls: ControlQueue,
-        load: LoadController,
-        changes: ChangeQueue,
-        subscriptions: Subscriptions,
-        reports: QueryReports,
-    ) -> None:
-        self._state = state
-        self._checkpoint = checkpoint
-        self._registry = registry
-        self._writer = writer
-        self._controls = controls
-        self._load = load
-        self._changes = changes
-        self._subscriptions = subscriptions
-        self._reports = reports
+    def __init__(self, parts: BatchParts) -> None:
+        self._state = parts.state
+        self._checkpoint = parts.checkpoint
+        self._registry = parts.registry
+        self._writer = parts.writer
+        self._controls = parts.controls
+        self._load = parts.load
+        self._changes = parts.changes
+        self._subscriptions = parts.subscriptions
+        self._reports = parts.reports
         self._stage: PartitionStage
         self._report: Callable[[float], None] = lambda _: None
         self._repeated = -1

@@ -49,7 +49,7 @@ class ResultPlanner:
 
     @property
     def _task_spool(self) -> Spool:
-        """The spool as tasks get it, without the lease of this driver."""
+        """Return the spool as tasks get it, without the lease of this driver."""
         return Spool(storage_at(self.spool.storage.place))
 
     def plan(self, queries: Iterable[tuple[PlacedQuery, ResultTarget | None]]) -> ResultPlan:

@@ -60,7 +60,7 @@ class Checkpoint:
 
     @property
     def tasks(self) -> DeploymentFile:
-        """The deployment as tasks find it."""
+        """Return the deployment as tasks find it."""
         return DeploymentFile(self.storage, self.lease.token)
 
     def acquire(self) -> None:

@@ -27,7 +27,8 @@ _END = 60.0
 class ControlBatches:
     """Runs the batches without rows of an engine.
 
-    ``failure`` is the error of one that ended the run; ``listener`` is told of each of them.
+    ``failure`` is the error of one that ended the run; ``listener`` gets the
+    progress of each.
     """
 
     def __init__(self, spark: SparkSession, parts: EngineParts, failures: RunFailures) -> None:
@@ -98,7 +99,7 @@ class ControlBatches:
     def _fail(self, error: Exception) -> None:
         """End the run because a batch has failed."""
         if isinstance(error, BatchesEnded) or not self._streaming.isActive:
-            return  # it has ended by itself, and its own error says why
+            return  # the query has already ended, and its own error says why
         self.failure = (
             error if isinstance(error, RunError) else self._failures.explained(str(error))
         )

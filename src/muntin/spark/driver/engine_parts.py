@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from muntin.engine.declarations import Declarations
-from muntin.spark.driver.batch_loop import BatchLoop
+from muntin.spark.driver.batch_loop import BatchLoop, BatchParts
 from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.control_queue import ControlQueue
@@ -24,18 +24,9 @@ _CHANGE = 300.0
 
 
 @dataclass(frozen=True)
-class EngineParts:
+class EngineParts(BatchParts):
     """The parts of an engine; each has one job and uses only the parts it is given."""
 
-    state: RunState
-    checkpoint: Checkpoint
-    controls: ControlQueue
-    registry: SparkRegistry
-    writer: OutputWriter
-    load: LoadController
-    changes: ChangeQueue
-    subscriptions: Subscriptions
-    reports: QueryReports
     batches: BatchLoop
 
     @classmethod
@@ -57,26 +48,7 @@ class EngineParts:
         load = LoadController(partitions, interval, partial(controls.send, urgent=False))
         changes = ChangeQueue(state, controls, _CHANGE + 2 * interval, writer.is_calling_sink)
         reports = QueryReports(state, registry, writer, load, subscriptions)
-        batches = BatchLoop(
-            state,
-            checkpoint,
-            registry,
-            writer,
-            controls=controls,
-            load=load,
-            changes=changes,
-            subscriptions=subscriptions,
-            reports=reports,
+        parts = BatchParts(
+            state, checkpoint, controls, registry, writer, load, changes, subscriptions, reports
         )
-        return cls(
-            state,
-            checkpoint,
-            controls,
-            registry,
-            writer,
-            load,
-            changes,
-            subscriptions,
-            reports,
-            batches,
-        )
+        return cls(**vars(parts), batches=BatchLoop(parts))

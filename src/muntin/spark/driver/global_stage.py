@@ -69,7 +69,7 @@ class _Operators:
 
     @property
     def following(self) -> int | None:
-        """The first instant of the results, once it is out; of EMIT SNAPSHOT, the next one."""
+        """Return the first instant of the results, once out; of EMIT SNAPSHOT, the next one."""
         return self.output.following
 
     def resume(self, changes: Sequence[Changes], following: int | None) -> None:

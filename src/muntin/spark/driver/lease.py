@@ -117,7 +117,7 @@ class Lease(Fence):
 
     @property
     def token(self) -> str:
-        """The token while the lease is held; otherwise empty."""
+        """Return the token while the lease is held; otherwise empty."""
         return "" if self._held is None else self._held.claim.token
 
     def acquire(self) -> None:

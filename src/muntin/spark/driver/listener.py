@@ -111,7 +111,7 @@ class RunListener(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """The object that PySpark passes to Java."""
+        """Return the object that PySpark passes to Java."""
         if self._adapter is None:
             jvm = SparkContext._jvm  # noqa: SLF001 (PySpark's own listeners do the same)
             assert jvm is not None, "a session is there"

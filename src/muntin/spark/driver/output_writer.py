@@ -204,7 +204,7 @@ class OutputWriter:
 
     @property
     def suspended(self) -> dict[str, str]:
-        """The suspended queries and the reasons."""
+        """Return the suspended queries and the reasons."""
         reasons = self._suspended.reasons
         return {name: reasons[place] for name, place in self._places.items() if place in reasons}
 

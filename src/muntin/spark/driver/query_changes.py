@@ -31,7 +31,7 @@ class PendingChange:
 
     @property
     def about(self) -> str:
-        """The query, for errors."""
+        """Return the query, for errors."""
         return f"query {self.added.name if self.added else self.dropped}"
 
     def after(self, deployment: Deployment) -> Deployment:

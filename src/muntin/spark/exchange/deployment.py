@@ -217,7 +217,7 @@ class PlacedQuery:
 
     @cached_property
     def parts(self) -> tuple[Query, ...]:
-        """The queries that partitions run: the query, or parts that feed its global stage."""
+        """Return what partitions run: the query, or the parts that feed its global stage."""
         return self.distribution.parts
 
     @property
@@ -240,7 +240,7 @@ class PlacedQuery:
 
     @property
     def streams(self) -> list[str]:
-        """The streams it reads."""
+        """Return the streams it reads."""
         return [route.stream for route in self.distribution.routes]
 
 

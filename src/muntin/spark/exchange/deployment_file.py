@@ -69,17 +69,17 @@ class DeploymentFile:
 
     @property
     def carried(self) -> Storage:
-        """The rows that are set aside for new dataflows."""
+        """Return the rows that are set aside for new dataflows."""
         return self.storage.below("carried")
 
     @property
     def spool(self) -> Storage:
-        """The outputs that partitions leave for the driver."""
+        """Return the outputs that partitions leave for the driver."""
         return self.storage.below("spool")
 
     @property
     def _subscribed(self) -> str:
-        """The file with the names of the queries that have subscribers, while there are any."""
+        """Return the file with the names of the queries that have subscribers, if any."""
         return versioned("subscribed", self.token)
 
     def subscribed_queries(self) -> frozenset[str]:

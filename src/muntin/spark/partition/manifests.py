@@ -75,7 +75,7 @@ class CommittedState:
 
     @property
     def version(self) -> int:
-        """The last batch in which partitions had work, or -1; it is the same for all of them."""
+        """Return the last batch in which partitions had work, or -1; the same for all of them."""
         return max((max(stored) for stored in self.partitions.values()), default=-1)
 
     def stored(self, partition: int) -> tuple[StoredBatch, ...]:
@@ -211,7 +211,7 @@ class ManifestLog:
 
         It counts because its token is newer.
         """
-        assert self._fence.token > self.state.token, "no driver replaces a manifest of its own"
+        assert self._fence.token > self.state.token, "no driver replaces its own manifest"
         state = CommittedState(self.state.batch, self.state.spark, self._fence.token)
         for partition, one in stored.items():
             state.partitions[partition] = {one.note.batch: one}

@@ -30,7 +30,7 @@ class Fence:
 
     @property
     def token(self) -> str:
-        """The token of the holder; tokens of later holders are greater as texts."""
+        """Return the token of the holder; tokens of later holders are greater as texts."""
         return ""
 
     def check(self) -> None:
@@ -73,7 +73,7 @@ class FencedStorage(Storage):
 
     @property
     def place(self) -> Location:
-        """Where it is."""
+        """Return where it is."""
         return self.inner.place
 
     @property

@@ -39,7 +39,7 @@ class Storage(ABC):
     @property
     @abstractmethod
     def place(self) -> Location:
-        """Where it is."""
+        """Return where it is."""
 
     @property
     @abstractmethod

@@ -32,12 +32,12 @@ class LocalStorage(Storage):
 
     @property
     def place(self) -> Location:
-        """The path of the folder."""
+        """Return the path of the folder."""
         return Location(str(self.folder))
 
     @property
     def url(self) -> str:
-        """The folder as Spark names it."""
+        """Return the folder as Spark names it."""
         return f"file://{self.folder}"
 
     def below(self, folder: str) -> LocalStorage:

@@ -45,12 +45,12 @@ class ObjectStorage(Storage):
 
     @property
     def place(self) -> Location:
-        """The URL, and the settings that reach it."""
+        """Return the URL, and the settings that reach it."""
         return self.where_it_is
 
     @property
     def url(self) -> str:
-        """The URL."""
+        """Return the URL."""
         return self.where_it_is.url
 
     def below(self, folder: str) -> ObjectStorage:

@@ -11,6 +11,9 @@ release.
 Under LWO and alone a result is released when it is found. Under SWF it is taken to be released when
 its row has finished the window; that the first row of a burst gets its results out to larger
 windows sooner (Figure 3(a), step 2) is left out, as it is in the paper.
+
+``sizes`` are the rows inside the windows, from the smallest to the largest, see
+:func:`window_rows`.
 """
 
 from __future__ import annotations
@@ -45,17 +48,8 @@ def window_rows(rate: float, windows: Sequence[float]) -> list[float]:
 
 
 def isolated(sizes: Sequence[float], burst: Burst) -> list[float]:
-    """AvgRT of each query when it runs alone: t_p / 2 * (m * S + 1) (section 3.1.1, note 2).
+    """Return AvgRT of each query that runs alone: t_p / 2 * (m * S + 1) (section 3.1.1, note 2).
 
-    Parameters
-    ----------
-    sizes : Sequence[float]
-        The rows inside the windows, from the smallest to the largest; see :func:`window_rows`.
-    burst : Burst
-        What arrives.
-
-    Examples
-    --------
     >>> [round(time, 7) for time in isolated([100, 60_000], Burst(50, 1e-6))]
     [0.0025005, 1.5000005]
     """
@@ -64,17 +58,8 @@ def isolated(sizes: Sequence[float], burst: Burst) -> list[float]:
 
 
 def lwo(sizes: Sequence[float], burst: Burst) -> list[float]:
-    """AvgRT of each query under LWO: t_p / 2 * ((S + 1) + (m - 1) * S_max) (equation 1).
+    """Return AvgRT of each query under LWO: t_p / 2 * ((S + 1) + (m - 1) * S_max) (equation 1).
 
-    Parameters
-    ----------
-    sizes : Sequence[float]
-        The rows inside the windows, from the smallest to the largest; see :func:`window_rows`.
-    burst : Burst
-        What arrives.
-
-    Examples
-    --------
     >>> [round(time, 7) for time in lwo([100, 60_000], Burst(50, 1e-6))]
     [1.4700505, 1.5000005]
     """
@@ -83,19 +68,10 @@ def lwo(sizes: Sequence[float], burst: Burst) -> list[float]:
 
 
 def swf(sizes: Sequence[float], burst: Burst) -> list[float]:
-    """AvgRT of each query under SWF.
+    """Return AvgRT of each query under SWF.
 
     M * S' * t_p + (m + 1) / 2 * (S - S') * t_p, S' the next smaller window or 0 (equation 2).
 
-    Parameters
-    ----------
-    sizes : Sequence[float]
-        The rows inside the windows, from the smallest to the largest; see :func:`window_rows`.
-    burst : Burst
-        What arrives.
-
-    Examples
-    --------
     >>> [round(time, 7) for time in swf([100, 60_000], Burst(50, 1e-6))]
     [0.00255, 1.53245]
     """

@@ -16,7 +16,7 @@ from muntin.errors import RunError
 from muntin.runtime.codec import encode
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.driver import batch_loop, control_batches
-from muntin.spark.driver.batch_loop import BatchesEnded, BatchLoop
+from muntin.spark.driver.batch_loop import BatchesEnded, BatchLoop, BatchParts
 from muntin.spark.driver.batch_outputs import BatchOutputs
 from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
@@ -77,15 +77,17 @@ class Run:
         registry: Any = SimpleNamespace(queries={}, streams=tuple)
         self.changes = ChangeQueue(self.state, self.controls, 1.0, lambda: False)
         self.batches = BatchLoop(
-            self.state,
-            self.checkpoint,
-            registry,
-            cast("Any", self.writer),
-            controls=self.controls,
-            load=MagicMock(),
-            changes=self.changes,
-            subscriptions=Subscriptions(),
-            reports=MagicMock(),
+            BatchParts(
+                self.state,
+                self.checkpoint,
+                self.controls,
+                registry,
+                cast("Any", self.writer),
+                MagicMock(),
+                self.changes,
+                Subscriptions(),
+                MagicMock(),
+            )
         )
 
     def start(self) -> Run:

@@ -13,7 +13,7 @@ import pytest
 from muntin.errors import RunError
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.driver import engine_run
-from muntin.spark.driver.batch_loop import BatchLoop
+from muntin.spark.driver.batch_loop import BatchLoop, BatchParts
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.engine_run import EngineRun, RunConfig
 from muntin.spark.driver.run_state import RunState
@@ -32,15 +32,17 @@ class Run:
         state = RunState(run="run", streaming=MagicMock())
         nothing: Any = MagicMock()
         self.batches = BatchLoop(
-            state,
-            self.checkpoint,
-            nothing,
-            nothing,
-            controls=nothing,
-            load=nothing,
-            changes=nothing,
-            subscriptions=self.subscriptions,
-            reports=nothing,
+            BatchParts(
+                state,
+                self.checkpoint,
+                nothing,
+                nothing,
+                nothing,
+                nothing,
+                nothing,
+                self.subscriptions,
+                nothing,
+            )
         )
         parts: Any = SimpleNamespace(
             state=state,

@@ -28,6 +28,6 @@ def test_an_output_arrives_as_it_was_sent_and_only_many_rows_leave_a_file(
     assert bool(sent.file) == (rows > 1000)
     assert outbox.take(sent.blob, sent.file) == table
     again = outbox.put(PartitionOutput("results", "q", table))
-    assert not sent.file or sent.file != again.file, "every attempt has a file of its own"
+    assert not sent.file or sent.file != again.file, "every attempt has its own file"
     outbox.clear()
     assert not list(tmp_path.rglob("*.arrow"))

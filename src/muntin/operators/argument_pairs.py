@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.aggregates.exact import product_parts
-from muntin.aggregates.function import ArgumentSummary
-from muntin.aggregates.function import PairSums as Sums
+from muntin.aggregates.function import ArgumentSummary, PairSums
 from muntin.model.arrays import Integers
 from muntin.operators.aggregates import reals_of
 from muntin.operators.argument_state import ArgumentState
@@ -21,12 +20,12 @@ from muntin.state.group_sums import GroupCounts, PerGroup, RealSums
 from muntin.state.group_table import Slots
 
 
-class PairSums(ArgumentState):
-    """Sums over an argument and the first column of the order."""
+class ArgumentPairs(ArgumentState):
+    """Sums over the pairs of an argument and the first column of the order."""
 
     def __init__(self) -> None:
         self._counts = GroupCounts()
-        self._sums = [RealSums() for _ in Sums._fields]
+        self._sums = [RealSums() for _ in PairSums._fields]
 
     @property
     def _parts(self) -> Sequence[PerGroup]:
@@ -46,4 +45,4 @@ class PairSums(ArgumentState):
             kept.add(slots, weights, *parts)
             for kept, parts in zip(self._sums, numbers, strict=True)
         ]
-        return ArgumentSummary(self._counts.add(slots, weights), pairs=Sums(*sums))
+        return ArgumentSummary(self._counts.add(slots, weights), pairs=PairSums(*sums))
