@@ -66,6 +66,19 @@ def _near(text: str, seen: list[str]) -> list[str]:
     return [alias for alias in seen if f" {alias}" in f" {last} " and f" {alias} " in f" {last} "]
 
 
+bounds = st.sampled_from(["", " QUALIFY n <= 2", " QUALIFY n = 1"])
+
+
+@st.composite
+def numbers(draw: st.DrawFn, seen: list[str]) -> str:
+    """Draw numbers of rows that are the same however ties are broken."""
+    names = [f"{alias}.{column}" for alias in seen for column in ("k", "v")]
+    by = draw(st.permutations(names))
+    function = draw(st.sampled_from(["RANK", "DENSE_RANK", "ROW_NUMBER"]))
+    order = ", ".join(by if function == "ROW_NUMBER" else by[:2])
+    return f"{function}() OVER (PARTITION BY {draw(st.sampled_from(names))} ORDER BY {order}) AS n"
+
+
 @st.composite
 def queries(draw: st.DrawFn) -> str:
     source, seen = draw(froms())
@@ -77,6 +90,8 @@ def queries(draw: st.DrawFn) -> str:
     if draw(st.integers(0, 3)) == 0:
         return f"SELECT COUNT(*) AS n, SUM({seen[-1]}.v) AS s FROM {source}{where}"
     items = [f"{alias}.{column} AS {alias}{column}" for alias in seen for column in ("k", "v")]
+    if draw(st.integers(0, 3)) == 0:
+        return f"SELECT {', '.join(items)}, {draw(numbers(seen))} FROM {source}{where}{draw(bounds)}"
     count = draw(st.integers(1, len(items)))
     return f"SELECT {', '.join(draw(st.permutations(items))[:count])} FROM {source}{where}"
 

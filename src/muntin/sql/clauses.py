@@ -16,7 +16,7 @@ from muntin.sql.refusals import ends_operand
 from muntin.sql.windows import Extent, begins_extent, read_extent, read_interval
 
 _WORDS = ("WINDOW", "EVERY", "EMIT", "FRESHNESS", "WITH")
-_BEFORE = {"WHERE", "FROM", "JOIN", "AND", "OR", "ORDER BY", "LIMIT", "OFFSET"}
+_BEFORE = {"WHERE", "FROM", "JOIN", "AND", "OR", "QUALIFY", "ORDER BY", "LIMIT", "OFFSET"}
 _HINT = "After the select come WINDOW, EVERY, EMIT, FRESHNESS and WITH (...), each once"
 
 

@@ -76,7 +76,7 @@ class Ordering:
             for item, place in zip(self.items, places, strict=True)
         ]
         for item, key in zip(self.items, keys, strict=True):
-            _check_ordered(rows.schema.field(key.column).type, item.tokens)
+            check_ordered(rows.schema.field(key.column).type, item.tokens)
         return TopN(
             rows,
             (),
@@ -147,7 +147,8 @@ def _read_count(tokens: Tokens, clause: str) -> int:
     return int(tokens[0].text)
 
 
-def _check_ordered(kind: pa.DataType, tokens: Tokens) -> None:
+def check_ordered(kind: pa.DataType, tokens: Tokens) -> None:
+    """Raise if values of a type have no order."""
     if not is_ordered(kind):
         fact = f"ORDER BY {plain_text(tokens)} goes by the type {kind}, which is not supported"
         raise tokens.error(tokens.start, fact, "Go by a number, a text or a time")

@@ -20,7 +20,6 @@ _NO_SELECTS = "sub-selects can only stand in FROM"
 _SET_WORDS = {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
 
 _CLAUSES = {
-    "QUALIFY": "Window functions are not supported; use WINDOW or [ROWS n] to bound a stream",
     "LATERAL": _SELECTS,
     "PIVOT": "Select the columns themselves",
     "UNPIVOT": "Select the columns themselves",
@@ -35,8 +34,10 @@ _NOT_OPERANDS = {
     "SELECT", "DISTINCT", "ALL", "FROM", "WHERE", "ON", "USING", "JOIN", "AS", "BY", "FOR",
     "IF", "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "GLOB", "BETWEEN", "ESCAPE",
     "COLLATE", "INTERVAL", "LAMBDA", "CASE", "WHEN", "THEN", "ELSE", "HAVING", "UNION",
-    "INTERSECT", "EXCEPT", "SIMILAR TO", "GROUP BY", "ORDER BY", "LIMIT", "OFFSET", *_CLAUSES,
+    "INTERSECT", "EXCEPT", "SIMILAR TO", "GROUP BY", "QUALIFY", "ORDER BY", "LIMIT",
+    "OFFSET", *_CLAUSES,
 }  # fmt: skip
+_NUMBERINGS = {"ROW_NUMBER", "RANK", "DENSE_RANK"}
 _OPERAND_ENDS = {")", "]", "}", "*"}
 
 
@@ -98,11 +99,16 @@ def _findings(
         and not (_joins_selects(before) or is_symbol(before, "("))
     ):
         yield tokens.error(token, _NO_SELECTS, _SELECTS)
-    elif name == "OVER" and before is not None and is_symbol(before, ")"):
+    elif (
+        name == "OVER"
+        and before is not None
+        and is_symbol(before, ")")
+        and not (index > 2 and is_numbering(tokens, index - 3))
+    ):
         yield tokens.error(token, "window functions are not supported", Ban.WINDOW.value[1])
     elif name == "COLUMNS" and opens:
         yield tokens.error(token, "COLUMNS(...) is not supported", "List the columns, or select *")
-    elif opens and is_called(token, before):
+    elif opens and is_called(token, before) and not is_numbering(tokens, index):
         yield from _call_findings(tokens, index)
     elif name in WITHOUT_PARENTHESES and not opens:
         fact, hint = refused_functions()[name.lower()].value
@@ -152,6 +158,17 @@ def _clause_findings(
         yield tokens.error(token, "FETCH is not supported", "Write LIMIT n")
     elif name in _JOIN_KINDS and follower in {"JOIN", "LEFT", "RIGHT", "FULL", "INNER", "OUTER"}:
         yield tokens.error(token, f"{name} JOIN is not supported", _JOINS)
+
+
+def is_numbering(tokens: Tokens, index: int) -> bool:
+    """Return whether a call of ROW_NUMBER, RANK or DENSE_RANK with OVER (...) begins here."""
+    after = tokens.items[index + 1 : index + 5]
+    return (
+        word(tokens[index]) in _NUMBERINGS
+        and len(after) == 4
+        and all(is_symbol(after[at], mark) for at, mark in ((0, "("), (1, ")"), (3, "(")))
+        and word(after[2]) == "OVER"
+    )
 
 
 def _joins_selects(before: Token) -> bool:

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-
-import pyarrow as pa
+from functools import partial
 
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream
 from muntin.model.window import TimeWindow, Unbounded
 from muntin.plan.expression import (
-    POSITION,
     ColumnRef,
-    Expression,
     OutputColumn,
     quote,
 )
 from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, Join, Scan
-from muntin.sql.aggregates import Call, is_aggregate, refuse_aggregates
+from muntin.sql.aggregates import is_aggregate, refuse_aggregates
 from muntin.sql.binder import OnAndWhere, bind_using, conditions_of, name_outputs, outputs_of
 from muntin.sql.bound_from import BoundFrom
 from muntin.sql.clauses import Clauses
@@ -40,7 +37,9 @@ from muntin.sql.order_by import (
 )
 from muntin.sql.outer_checks import check_outer
 from muntin.sql.outer_joins import OuterJoins, kind_of
-from muntin.sql.refusals import refuse
+from muntin.sql.refusals import is_numbering, refuse
+from muntin.sql.row_numbers import bind_numbered, read_numbers
+from muntin.sql.row_order import order_columns, order_for
 from muntin.sql.scope import NameScope
 from muntin.sql.set_operators import combine_selects, split_selects
 from muntin.sql.shape import FromEntry, SelectParts, read_shape, read_tail
@@ -61,13 +60,13 @@ def is_plain(tokens: Tokens) -> bool:
     for index, token in enumerate(tokens):
         if index and word(token) == "SELECT":
             return False
-        if is_aggregate(tokens, index):
+        if is_aggregate(tokens, index) or is_numbering(tokens, index):
             return False
     if has_outer_joins(tokens):
         return False
     names = {word(tokens[index]) for index in top_level(tokens)}
     return not (
-        names & {"GROUP BY", "HAVING", *ORDER_WORDS}
+        names & {"GROUP BY", "HAVING", "QUALIFY", *ORDER_WORDS}
         or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT")
     )
 
@@ -202,6 +201,16 @@ class Selects:
         conditions = conditions.having(self._since(shape, sources))
         check_outer(shape, conditions)
         bound = BoundFrom(sources, [node for _, node in entries], shape.entries, conditions)
+        if (numbered := read_numbers(shape)) is not None:
+            writer = Writer({**writer.uses, **numbered.uses})
+            outputs = list(outputs_of(numbered.shape, tree, writer, numbered.scope(scope)))
+            return bind_numbered(
+                numbered,
+                outputs,
+                (writer, scope),
+                conditions,
+                (order_columns(bound, self.catalog), partial(self._rows, bound, tokens=tokens)),
+            )
         if (
             shape.group is None
             and shape.having is None
@@ -216,7 +225,7 @@ class Selects:
                     outputs.append((f"{ORDER_COLUMN}{at}", draft))
             types = find_types([draft for _, draft in outputs], conditions.all, scope)
             select = name_outputs([(output, typed(draft, types)) for output, draft in outputs])
-            ties = self._order(bound.ordered, sources) if inside is not None else []
+            ties = order_columns(bound, self.catalog) if inside is not None else []
             rows = self._rows(bound, conditions.predicates(types), (*select, *ties), tokens)
         else:
             grouping = Grouping(shape, tree, writer, scope)
@@ -232,9 +241,7 @@ class Selects:
             ]
             predicates = conditions.predicates(types)
             order = (
-                []
-                if grouping.by_time is None
-                else self._order_for(grouping.by_time, bound.ordered, sources)
+                [] if grouping.by_time is None else order_for(grouping.by_time, bound, self.catalog)
             )
             rows = grouping.node(
                 lambda select: self._rows(bound, predicates, select, tokens),
@@ -255,44 +262,6 @@ class Selects:
                 time = ColumnRef(place, relation.time)
                 text = f"epoch_us({quote(time.flat)}) >= {source.window.since}"
                 yield Condition(Draft(text, (time,), entry.tokens))
-
-    def _order_for(
-        self, call: Call, inputs: Sequence[object], sources: tuple[Scan, ...]
-    ) -> list[OutputColumn]:
-        """Return the columns that order rows for FIRST and LAST."""
-        if any(inputs):
-            hint = "Take it inside the sub-select, over streams and tables"
-            raise call.tokens.error(
-                call.tokens.start,
-                f"{call.tokens[0].text} over a sub-select or an outer join is not supported",
-                hint,
-            )
-        return self._order(inputs, sources)
-
-    def _order(self, inputs: Sequence[object], sources: tuple[Scan, ...]) -> list[OutputColumn]:
-        """Return the columns that order rows: none over sub-selects.
-
-        The time of the newest member, then the places of all in their streams.
-        """
-        if any(inputs) or all(source.stored for source in sources):
-            return []
-        places = [ColumnRef(place, POSITION) for place in range(len(sources))]
-        order = [
-            Expression(quote(reference.flat), (reference,), pa.int64()) for reference in places
-        ]
-        relations = [self.catalog.find(source.relation) for source in sources]
-        times = tuple(
-            ColumnRef(place, relation.time)
-            for place, relation in enumerate(relations)
-            if isinstance(relation, Stream)
-        )
-        if len(times) == 1:
-            kind = sources[times[0].source].schema.field(times[0].column).type
-            order.insert(0, Expression(quote(times[0].flat), times, kind))
-        else:
-            instants = ", ".join(f"epoch_us({quote(reference.flat)})" for reference in times)
-            order.insert(0, Expression(f"greatest({instants})", times, pa.int64()))
-        return [OutputColumn(f"#o{number}", expression) for number, expression in enumerate(order)]
 
     def _bind_entries(self, entries: Sequence[FromEntry]) -> list[tuple[Scan, Node | None]]:
         found: list[tuple[Scan, Node | None]] = []

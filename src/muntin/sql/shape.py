@@ -1,6 +1,6 @@
 """The parts of a select, as runs of tokens.
 
-Its items, the entries of FROM with their windows and conditions, WHERE, GROUP BY, HAVING.
+Its items, the entries of FROM with their windows and conditions, and the clauses behind them.
 
 Window brackets and sub-selects belong to the entry of FROM they stand in and are taken out here;
 what is left is plain SQL.
@@ -16,7 +16,7 @@ from muntin.sql.lexer import Tokens, closing, is_name, is_symbol, split_commas, 
 from muntin.sql.windows import BRACKET_HINT
 
 _JOIN_WORDS = {"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"}
-_CLAUSES = ("WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET")
+_CLAUSES = ("WHERE", "GROUP BY", "HAVING", "QUALIFY", "ORDER BY", "LIMIT", "OFFSET")
 _ORDER = f"Write SELECT ... FROM ... {' ... '.join(_CLAUSES)} ..., each once"
 
 
@@ -55,6 +55,7 @@ class SelectParts:
     order: Tokens | None = None
     limit: Tokens | None = None
     offset: Tokens | None = None
+    qualify: Tokens | None = None
 
 
 def read_shape(tokens: Tokens) -> SelectParts:
@@ -104,6 +105,7 @@ def read_shape(tokens: Tokens) -> SelectParts:
         parts.get("ORDER BY"),
         parts.get("LIMIT"),
         parts.get("OFFSET"),
+        parts.get("QUALIFY"),
     )
 
 
