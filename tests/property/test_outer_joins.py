@@ -91,7 +91,9 @@ def queries(draw: st.DrawFn) -> str:
         return f"SELECT COUNT(*) AS n, SUM({seen[-1]}.v) AS s FROM {source}{where}"
     items = [f"{alias}.{column} AS {alias}{column}" for alias in seen for column in ("k", "v")]
     if draw(st.integers(0, 3)) == 0:
-        return f"SELECT {', '.join(items)}, {draw(numbers(seen))} FROM {source}{where}{draw(bounds)}"
+        return (
+            f"SELECT {', '.join(items)}, {draw(numbers(seen))} FROM {source}{where}{draw(bounds)}"
+        )
     count = draw(st.integers(1, len(items)))
     return f"SELECT {', '.join(draw(st.permutations(items))[:count])} FROM {source}{where}"
 

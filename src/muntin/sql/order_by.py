@@ -88,6 +88,23 @@ class Ordering:
         )
 
 
+def order_places(ordering: Ordering | None, names: Sequence[str]) -> list[tuple[OrderItem, int]]:
+    """Return the column of each item of ORDER BY; those that are not selected come behind."""
+    found: list[tuple[OrderItem, int]] = []
+    following = len(names)
+    for item in () if ordering is None else ordering.items:
+        place = item.find(names)
+        found.append((item, following if place is None else place))
+        following += place is None
+    return found
+
+
+def first_of(node: Node, ordering: Ordering) -> Node:
+    """Return the first rows of a node, by columns of its own."""
+    names = node.schema.names
+    return ordering.over(node, ordering.find(names), len(names), 0)
+
+
 def tie_keys(schema: pa.Schema, taken: set[int], visible: int, ties: int) -> list[SortKey]:
     """Return the keys that order rows with equal sort keys.
 

@@ -43,8 +43,6 @@ _OPERAND_ENDS = {")", "]", "}", "*"}
 
 def refuse(tokens: Tokens) -> None:
     """Raise on the first thing in the query that is not supported."""
-    if len(tokens) and word(tokens[0]) == "WITH":
-        raise tokens.error(tokens[0], "WITH before SELECT is not supported", _SELECTS)
     outside = set(top_level(tokens))
     for index, token in enumerate(tokens):
         before = tokens[index - 1] if index else None
@@ -96,7 +94,7 @@ def _findings(
     elif (
         name == "SELECT"
         and before is not None
-        and not (_joins_selects(before) or is_symbol(before, "("))
+        and not (_joins_selects(before) or is_symbol(before, "(") or _ends_names(tokens, index))
     ):
         yield tokens.error(token, _NO_SELECTS, _SELECTS)
     elif (
@@ -175,9 +173,19 @@ def _joins_selects(before: Token) -> bool:
     return word(before) in {*_SET_WORDS, "ALL", "DISTINCT"}
 
 
+def _ends_names(tokens: Tokens, index: int) -> bool:
+    """Return whether the parenthesis that closes before a place holds a select of WITH."""
+    depth = 0
+    for place in range(index - 1, -1, -1):
+        depth += is_symbol(tokens[place], ")") - is_symbol(tokens[place], "(")
+        if depth <= 0:
+            return depth == 0 and place < index - 1 and word(tokens[place - 1]) == "AS"
+    return False
+
+
 def _holds_select(before: Token | None, opened: Token) -> bool:
     """Return whether a parenthesis that begins with this word can be a select."""
-    if word(opened) != "SELECT":
+    if word(opened) not in {"SELECT", "WITH"}:
         return False
     return (
         before is None

@@ -174,7 +174,7 @@ def _cut_select(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
     depth = 0
     while depth < len(tokens) and is_symbol(tokens[depth], "("):
         depth += 1
-    if not depth or depth == len(tokens) or word(tokens[depth]) != "SELECT":
+    if not depth or depth == len(tokens) or word(tokens[depth]) not in {"SELECT", "WITH"}:
         return None, tokens
     end = closing(tokens, 0)
     if end is None:

@@ -86,6 +86,12 @@ def bind_entry(entry: FromEntry, clauses: Clauses, catalog: Catalog) -> Scan:
     )
 
 
+def read_alias(entry: FromEntry) -> str:
+    """Return the name under which expressions know an entry."""
+    name, alias = _read_names(entry.tokens)
+    return (alias or name).text
+
+
 def _read_names(tokens: Tokens) -> tuple[Token, Token | None]:
     cursor = Cursor(tokens)
     first, second = cursor.look(), cursor.look(1)
@@ -118,9 +124,9 @@ def _read_names(tokens: Tokens) -> tuple[Token, Token | None]:
 
 
 def _unknown_relation(name: Token, tokens: Tokens, catalog: Catalog) -> SqlError:
-    known = [relation.name for relation in catalog.streams()] + [
-        relation.name for relation in catalog.tables()
-    ]
+    known = [stream.name for stream in catalog.streams()]
+    known += [table.name for table in catalog.tables()]
+    known += [view.name for view in catalog.views()]
     listed = (
         f"There are {list_names(known)}"
         if known

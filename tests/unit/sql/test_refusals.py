@@ -17,10 +17,6 @@ NESTED = [
     ("SELECT a FROM A WHERE a IN (SELECT b FROM B)", f"line 1, column 29: {SELECTS}"),
     ("SELECT ARRAY(SELECT 1) FROM A", f"line 1, column 14: {SELECTS}"),
     ("SELECT a FROM A WHERE EXISTS (FROM B)", f"line 1, column 31: {SELECTS}"),
-    (
-        "WITH x AS (SELECT 1) SELECT a FROM x",
-        "line 1, column 1: WITH before SELECT is not supported.",
-    ),
     ("SELECT a FROM A, LATERAL (SELECT 1)", "line 1, column 18: LATERAL is not supported."),
 ]
 NEVER = [
