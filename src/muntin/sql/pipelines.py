@@ -19,6 +19,7 @@ from muntin.sql.plain_selects import is_plain
 from muntin.sql.refusals import refuse
 from muntin.sql.selects import Selects, too_deep
 from muntin.sql.sources import bind_freshness
+from muntin.sql.window_calls import calls_hop
 from muntin.sql.windows import Extent
 
 
@@ -26,7 +27,8 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     """Return the query that tokens stand for."""
     refuse(tokens)
     select, clauses = cut_clauses(tokens)
-    alone = clauses.emit is not Emit.SNAPSHOT and is_plain(select, catalog)
+    plain = is_plain(select, catalog)
+    alone = plain and clauses.emit is not Emit.SNAPSHOT and not calls_hop(select)
     if clauses.emit is Emit.SNAPSHOT and clauses.every is None:
         raise tokens.error(
             tokens.start,
@@ -51,7 +53,7 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         name=name,
         text=with_views(tokens.original, selects.names.reads.values()),
         root=root,
-        emit=clauses.emit or (Emit.INSERTS if alone else Emit.CHANGES),
+        emit=clauses.emit or (Emit.INSERTS if plain else Emit.CHANGES),
         every=clauses.every,
         options=plain_options(clauses.options),
         place=tokens.place(tokens.start),

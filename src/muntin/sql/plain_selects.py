@@ -14,7 +14,7 @@ _ABOVE = {"GROUP BY", "HAVING", "QUALIFY", *ORDER_WORDS}
 
 
 def is_plain(tokens: Tokens, catalog: Catalog) -> bool:
-    """Return whether a select is a window join of streams and tables and nothing else."""
+    """Return whether a select is a join of streams and tables and nothing else."""
     for index, token in enumerate(tokens):
         if index and word(token) == "SELECT":
             return False
@@ -23,8 +23,8 @@ def is_plain(tokens: Tokens, catalog: Catalog) -> bool:
     names = {word(tokens[index]) for index in top_level(tokens)}
     if names & _ABOVE or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT"):
         return False
-    return not any(
-        kind_of(entry.join)
-        or (len(entry.tokens) and catalog.find_view(entry.tokens[0].text) is not None)
-        for entry in read_shape(tokens).entries
+    entries = read_shape(tokens).entries
+    named = [each.tokens[0].text for each in entries if len(each.tokens) and each.call is None]
+    return not any(kind_of(entry.join) for entry in entries) and not any(
+        catalog.find_view(name) for name in named
     )

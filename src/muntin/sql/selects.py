@@ -16,6 +16,7 @@ from muntin.plan.expression import (
     ColumnRef,
     OutputColumn,
     quote,
+    select_all,
 )
 from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, Join, Scan
@@ -37,6 +38,7 @@ from muntin.sql.order_by import (
 )
 from muntin.sql.outer_checks import check_outer
 from muntin.sql.outer_joins import OuterJoins, kind_of
+from muntin.sql.own_ends import refuse_mixed, with_own_ends
 from muntin.sql.refusals import refuse
 from muntin.sql.row_numbers import bind_numbered, read_numbers
 from muntin.sql.row_order import order_columns, order_for
@@ -48,6 +50,7 @@ from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition, read_a
 from muntin.sql.syntax import find_columns, parse_select
 from muntin.sql.typecheck import Condition, find_types, typed
 from muntin.sql.views import refuse_barrier
+from muntin.sql.window_calls import bind_call, union_of
 from muntin.sql.writer import Draft, Writer
 
 _HAVING = "Conditions on groups stand in HAVING"
@@ -180,6 +183,7 @@ class Selects:
         if alone and all(source.stored for source in sources):
             first = shape.entries[0].tokens
             raise first.error(first[0], "the query reads no stream", _NO_STREAM)
+        refuse_mixed(shape, sources)
         merged, using = bind_using(shape, sources)
         aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
         hidden = frozenset(
@@ -284,6 +288,8 @@ class Selects:
 
     def _bind_entry(self, entry: FromEntry) -> tuple[Scan, Node | None]:
         """Return an entry of FROM as expressions see it, and what it is if it is a sub-select."""
+        if entry.call is not None:
+            return self._bind_call(entry, entry.call)
         if entry.select is not None:
             if entry.window is not None:
                 fact = f"the sub-select {entry.tokens[0].text} cannot have a window"
@@ -296,6 +302,18 @@ class Selects:
         else:
             return bind_entry(entry, self.clauses, self.catalog), None
         return Scan(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
+
+    def _bind_call(self, entry: FromEntry, call: Tokens) -> tuple[Scan, Node | None]:
+        """Return the scan of a window function; of several, one and the union of them all."""
+        if entry.window is not None:
+            fact = f"{call[0].text} cannot have another window"
+            raise entry.window.error(entry.window[0], fact, "Remove the brackets")
+        scans = bind_call(call, entry.tokens[0].text, self.catalog)
+        if len(scans) == 1:
+            return scans[0], None
+        select = select_all(scans[0].schema)
+        windows = union_of([self._window_join((scan,), ((), ()), select) for scan in scans])
+        return replace(scans[0], relation=entry.tokens[0].text, stored=True), windows
 
     @staticmethod
     def _refuse_selects(shape: SelectParts) -> None:
@@ -357,4 +375,5 @@ class Selects:
         self, sources: tuple[Scan, ...], predicates: OnAndWhere, select: tuple[OutputColumn, ...]
     ) -> Join:
         self.joins += 1
-        return Join(sources, *predicates, select, name=f"{self.name}/{self.joins}")
+        join = Join(sources, *predicates, select, name=f"{self.name}/{self.joins}")
+        return with_own_ends(join, self.catalog)

@@ -292,6 +292,12 @@ def _entry(
     texts = tuple(f"{alias}.{name}" for name, declared in relation.columns if declared == "VARCHAR")
     stored = isinstance(relation, StoredTable)
     window = ""
+    if drawn.shape.windows and not stored and draw(st.integers(0, 3)) == 0:
+        size = draw(st.sampled_from([2, 4, 6]))
+        call = draw(st.sampled_from([f"TUMBLE({{}}, {size} SECONDS)", f"HOP({{}}, 2 s, {size} s)"]))
+        bounds = f"CAST(epoch({alias}.window_start) AS INTEGER)"
+        text = f"{call.format(relation.name)} AS {alias}"
+        return _Entry(text, alias, (*numbers, bounds), texts, stored, select="HOP" in call)
     if drawn.shape.windows and not stored:
         column = draw(st.sampled_from([name for name, _ in relation.columns]))
         widths = [
