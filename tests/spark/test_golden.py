@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 PARTITIONS = (1, 2, 5)
 GOLDEN = Path(__file__).parent.parent / "golden"
 SCRIPTS = [path.stem for path in sorted(GOLDEN.glob("*.cqt")) if path.stem != "errors_input"]
-ABOUT_LATE_ROWS = {"late_rows", "silent_stream", "slack", "slack_and_late"}
+ABOUT_LATE_ROWS = {"late_rows", "silent_stream", "slack", "slack_and_late", "tumble_late"}
 CHOSEN = [
     ("arrival", 2),
     ("late_rows", 1),

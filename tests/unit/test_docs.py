@@ -156,7 +156,7 @@ def test_sql_blocks_are_bound_and_planned(page: Path, tmp_path: Path) -> None:
         if block.marks in {("query",), ("refused",)}:
             named = (
                 f"CREATE QUERY its_name AS {block.text}"
-                if block.text.lstrip().upper().startswith("SELECT")
+                if block.text.lstrip().upper().startswith(("SELECT", "WITH"))
                 else block.text
             )
             script.write_text(f"{declared};\n{named}", encoding="utf-8")

@@ -20,7 +20,7 @@ from muntin.engine.declaration_checks import (
 from muntin.errors import CatalogError, InputError, MuntinError, SettingError, SqlError
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name
-from muntin.model.catalog import Catalog, Stream, Table
+from muntin.model.catalog import Catalog, Stream, Table, View
 from muntin.model.settings import Settings
 from muntin.model.statistics import declared_statistics, known_statistics
 from muntin.plan.query import Query
@@ -28,6 +28,7 @@ from muntin.plan.statement import (
     CreateQuery,
     CreateStream,
     CreateTable,
+    CreateView,
     DropStatement,
     Set,
     Statement,
@@ -35,6 +36,7 @@ from muntin.plan.statement import (
 from muntin.planner.draft import Knowledge
 from muntin.runtime.planned_query import AnyPlan, plan_checked
 from muntin.sql.script import read_query, read_script
+from muntin.sql.views import readable
 
 Handle = TypeVar("Handle")
 
@@ -62,11 +64,7 @@ class Declarations:
         """Return a bound query; without a name it gets the next free one of q1, q2, ..."""
         if name is None:
             names = (f"q{number}" for number in count(1))
-            name = next(
-                free
-                for free in names
-                if free not in self.queries and self.catalog.find(free) is None
-            )
+            name = next(free for free in names if not self._is_taken(free))
         check_name(name, "the name of a query")
         return read_query(sql, name, self.catalog)
 
@@ -80,7 +78,7 @@ class Declarations:
         return own, plan_checked(query, own, self.knowledge())
 
     def _settings_of(self, query: Query) -> Settings:
-        if query.name.casefold() in self.queries or self.catalog.find(query.name):
+        if self._is_taken(query.name):
             raise CatalogError(
                 f"the name {query.name} is taken",
                 hint="Choose another name, or drop what has it first",
@@ -88,15 +86,40 @@ class Declarations:
         return self.settings.of_query(query.options, SINK_OPTIONS)
 
     def add_query(self, query: Query) -> None:
-        """Add a query."""
+        """Add a query, which later ones can read by its name."""
         self.queries[query.name.casefold()] = query
+        self.catalog.add_view(readable(query))
 
-    def check_free(self, name: str) -> None:
-        """Raise if a query has the name that a stream or table is to have."""
-        if name.casefold() in self.queries:
+    def _is_taken(self, name: str) -> bool:
+        known = self.catalog.find(name) or self.catalog.find_view(name)
+        return known is not None or name.casefold() in self.queries
+
+    def add_view(self, view: View) -> None:
+        """Add a view."""
+        if self._is_taken(view.name):
             raise CatalogError(
-                f"there is already a query {name}", hint="Choose another name, or drop it first"
+                f"the name {view.name} is taken",
+                hint="Choose another name, or drop what has it first",
             )
+        self.catalog.add_view(view)
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> None:
+        """Remove a view that nothing reads."""
+        view = self.catalog.find_view(name)
+        if view is not None and view.kind == "view":
+            self._check_unread(view.kind, view.name)
+            self.catalog.remove_view(name)
+        elif not if_exists:
+            raise CatalogError(f"there is no view {name}", hint="Check the name")
+
+    def _check_unread(self, kind: str, name: str) -> None:
+        """Raise if views or queries read a view or a query."""
+        readers = [
+            f"{view.kind} {view.name}" for view in self.catalog.views() if name in view.views
+        ]
+        if readers:
+            hint = "Drop what reads it first"
+            raise CatalogError(f"{kind} {name} is read by {', '.join(readers)}", hint=hint)
 
     def query_mistakes(self, query: Query) -> Iterator[MuntinError]:
         """Yield the mistakes in the options of a query: its settings and its sink."""
@@ -137,14 +160,12 @@ class Declarations:
 
     def add_stream(self, stream: Stream) -> Stream:
         """Add a stream, numbered in the order of declaration."""
-        self.check_free(stream.name)
         added = self.catalog.add(stream)
         assert isinstance(added, Stream), "a stream was added"
         return added
 
     def add_table(self, table: Table) -> None:
         """Add a table."""
-        self.check_free(table.name)
         self.catalog.add(table)
 
     def drop_query(self, name: str, *, if_exists: bool = False) -> Query | None:
@@ -154,6 +175,8 @@ class Declarations:
             if if_exists:
                 return None
             raise self.unknown_query(name)
+        self._check_unread("query", self.queries[name.casefold()].name)
+        self.catalog.remove_view(name)
         return self.queries.pop(name.casefold())
 
     def unknown_query(self, name: str) -> CatalogError:
@@ -172,16 +195,15 @@ class Declarations:
             if if_exists:
                 return None
             raise CatalogError(f"there is no {kind} {name}", hint="Check the name")
-        users = [
-            query.name
-            for query in self.queries.values()
-            if any(source.relation == relation.name for source in query.sources)
-        ]
-        if users:
-            raise CatalogError(
-                f"{kind} {relation.name} is read by query {', '.join(users)}",
-                hint="Drop those queries first",
-            )
+        views = self.catalog.views()
+        for what in ("query", "view"):
+            below = [each for each in views if relation.name in each.relations]
+            users = [each.name for each in below if each.kind == what]
+            if users:
+                raise CatalogError(
+                    f"{kind} {relation.name} is read by {what} {', '.join(users)}",
+                    hint=f"Drop those {'queries' if what == 'query' else 'views'} first",
+                )
         self.catalog.remove(name)
         return relation
 
@@ -210,6 +232,8 @@ def run_script(script: str, declared: Declarations, actions: Actions[Handle]) ->
                     actions.add_stream(stream)
                 case CreateTable(table):
                     actions.add_table(table)
+                case CreateView(view):
+                    declared.add_view(view)
                 case CreateQuery(query):
                     handles.append(actions.add_query(query))
                 case DropStatement():
@@ -225,7 +249,7 @@ def located(error: MuntinError, statement: Statement) -> SqlError:
     """Return an error with its place in the script: the faulty option, or the statement."""
     if isinstance(error, SqlError):
         return error
-    places = {} if isinstance(statement, DropStatement | Set) else statement.options
+    places = {} if isinstance(statement, CreateView | DropStatement | Set) else statement.options
     return SqlError(
         error.fact, place=places.get(error.option.lower(), statement.place), hint=error.hint
     )

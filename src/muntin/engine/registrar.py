@@ -107,6 +107,9 @@ class Registrar:
                 if self._registry.remove(dropped.name).suspended is None:
                     self._dataflow.drop(dropped.name)
             return
+        if kind == "view":
+            self._declared.drop_view(name, if_exists=if_exists)
+            return
         relation = self._declared.drop_relation(kind, name, if_exists=if_exists)
         if relation is None:
             return

@@ -16,6 +16,7 @@ from muntin.plan.statement import (
     CreateQuery,
     CreateStream,
     CreateTable,
+    CreateView,
     DropStatement,
     Set,
     Statement,
@@ -72,6 +73,9 @@ class ScriptCheck:
                 self._take_stream(statement)
             case CreateTable():
                 self._take_table(statement)
+            case CreateView(view):
+                self._mistakes.broken.discard(view.name.casefold())
+                self._declared.add_view(view)
             case CreateQuery():
                 self._take_query(statement)
             case DropStatement():
@@ -117,6 +121,8 @@ class ScriptCheck:
     def _drop(self, statement: DropStatement) -> None:
         if statement.name.casefold() in self._mistakes.broken:
             self._mistakes.broken.discard(statement.name.casefold())
+        elif statement.kind == "view":
+            self._declared.drop_view(statement.name, if_exists=statement.if_exists)
         elif statement.kind != "query":
             dropped = self._declared.drop_relation(
                 statement.kind, statement.name, if_exists=statement.if_exists

@@ -58,6 +58,25 @@ class Table:
         return find_column(self.schema, name)
 
 
+@dataclass(frozen=True)
+class View:
+    """A select that queries can read by its name: a view, or a standing query.
+
+    ``text`` names streams and tables only; what it reads by name stands in front of it, as WITH.
+    ``relations`` are the streams and tables below it, ``views`` what it reads by name itself.
+    ``barrier`` says why it cannot be read and what to do, if that is so; ``every`` is the interval
+    at which its answer changes, if it has one.
+    """
+
+    name: str
+    text: str
+    relations: tuple[str, ...] = ()
+    views: tuple[str, ...] = ()
+    kind: str = "view"
+    every: int | None = None
+    barrier: tuple[str, str] | None = None
+
+
 def find_column(schema: pa.Schema, name: str) -> str | None:
     """Return the column of the schema that equals ``name`` up to case."""
     wanted = name.casefold()
@@ -66,9 +85,10 @@ def find_column(schema: pa.Schema, name: str) -> str | None:
 
 @dataclass
 class Catalog:
-    """Streams and tables by name."""
+    """Streams and tables by name, and the selects that can be read by name."""
 
     _relations: dict[str, Stream | Table] = field(default_factory=dict)
+    _views: dict[str, View] = field(default_factory=dict)
     _declared: int = 0
 
     def find(self, name: str) -> Stream | Table | None:
@@ -78,6 +98,12 @@ class Catalog:
     def add(self, relation: Stream | Table) -> Stream | Table:
         """Add a relation; a stream gets its place in the order of declaration."""
         key = relation.name.casefold()
+        if key in self._views:
+            view = self._views[key]
+            raise CatalogError(
+                f"there is already a {view.kind} {view.name}",
+                hint="Choose another name, or drop it first",
+            )
         if key in self._relations:
             kind = "stream" if isinstance(self._relations[key], Stream) else "table"
             raise CatalogError(
@@ -103,6 +129,22 @@ class Catalog:
     def remove(self, name: str) -> None:
         """Remove a relation that :meth:`find` finds."""
         del self._relations[name.casefold()]
+
+    def find_view(self, name: str) -> View | None:
+        """Return the view or the query of that name, or None."""
+        return self._views.get(name.casefold())
+
+    def add_view(self, view: View) -> None:
+        """Add a view or a query under a name that is free."""
+        self._views[view.name.casefold()] = view
+
+    def remove_view(self, name: str) -> None:
+        """Remove a view or a query, if it is there."""
+        self._views.pop(name.casefold(), None)
+
+    def views(self) -> list[View]:
+        """Return all views and queries in the order of declaration."""
+        return list(self._views.values())
 
     def streams(self) -> list[Stream]:
         """Return all streams in the order of declaration."""

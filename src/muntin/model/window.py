@@ -5,6 +5,9 @@ window of ``n`` holds the last ``n`` rows of the stream, the newest included.
 
 A landmark window is a time window that is longer than any stream lasts; ``SINCE`` is also a
 condition on the time, which the binder adds to those of the query.
+
+Under TUMBLE and UNTIL a row has its own end, never later than the time window reaches: the end of
+the aligned window that contains its time, or the instant in one of its columns.
 """
 
 from __future__ import annotations
@@ -20,10 +23,17 @@ FOREVER = 2**61
 
 @dataclass(frozen=True)
 class TimeWindow:
-    """The rows of the last ``micros`` microseconds, and of them those from ``since`` on."""
+    """The rows of the last ``micros`` microseconds, and of them those from ``since`` on.
+
+    With ``phase``, windows of that length follow each other without gaps, one of them begins at
+    ``phase``, and a row ends with the one that contains its time. With ``until``, a row ends at the
+    instant in that column.
+    """
 
     micros: int
     since: int | None = None
+    phase: int | None = None
+    until: str | None = None
 
     def __post_init__(self) -> None:
         assert self.micros > 0, "the binder refuses windows that hold nothing"
@@ -31,11 +41,16 @@ class TimeWindow:
     def __str__(self) -> str:
         if self.since is not None:
             return f"[SINCE '{format_instant(self.since)}']"
+        if self.until is not None:
+            return f"[UNTIL {self.until}]"
+        if self.phase is not None:
+            shift = f" FROM {format_interval(self.phase)}" if self.phase else ""
+            return f"[TUMBLE {format_interval(self.micros)}{shift}]"
         return "[UNBOUNDED]" if self.is_landmark else f"[RANGE {format_interval(self.micros)}]"
 
     @property
     def is_landmark(self) -> bool:
-        """Return whether rows never leave."""
+        """Return whether rows never leave the time window."""
         return self.micros >= FOREVER
 
 
@@ -75,6 +90,15 @@ class Unbounded:
 
 
 Window: TypeAlias = TimeWindow | RowsWindow | PartitionedWindow | Unbounded
+
+
+def has_own_ends(window: Window) -> bool:
+    """Return whether rows have their own ends.
+
+    >>> has_own_ends(TimeWindow(5)), has_own_ends(TimeWindow(5, phase=0))
+    (False, True)
+    """
+    return isinstance(window, TimeWindow) and (window.phase is not None or window.until is not None)
 
 
 def window_size(window: Window) -> int:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from muntin.model.window import PartitionedWindow, Window
+from muntin.model.window import PartitionedWindow, TimeWindow, Window
 from muntin.plan.description import Fact
 from muntin.plan.expression import Expression, OutputColumn, Predicate, select_schema
 from muntin.plan.node import Node
@@ -117,8 +117,10 @@ class Join(Node):
     @property
     def expires_in_order(self) -> bool:
         """Return whether all rows come from one stream with one window, which alone ends them."""
-        streams = [scan for scan in self.scans if not scan.stored]
-        return len(streams) == 1 and not isinstance(streams[0].window, PartitionedWindow)
+        windows = [scan.window for scan in self.scans if not scan.stored]
+        if len(windows) != 1 or isinstance(windows[0], PartitionedWindow):
+            return False
+        return not isinstance(windows[0], TimeWindow) or windows[0].until is None
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ class Query:
     hidden: int = 0
     options: tuple[tuple[str, str], ...] = ()
     place: Place = _START
+    views: tuple[str, ...] = ()
+    """The views and queries that it reads by name; ``text`` has their selects in front."""
 
     @cached_property
     def output_schema(self) -> pa.Schema:

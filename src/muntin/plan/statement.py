@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from muntin.errors import Place
-from muntin.model.catalog import Stream, Table
+from muntin.model.catalog import Stream, Table, View
 from muntin.plan.query import Query
 
 
@@ -40,8 +40,16 @@ class CreateQuery:
 
 
 @dataclass(frozen=True)
+class CreateView:
+    """``CREATE VIEW name AS SELECT ...``."""
+
+    view: View
+    place: Place
+
+
+@dataclass(frozen=True)
 class DropStatement:
-    """``DROP STREAM | TABLE | QUERY [IF EXISTS] name``; ``kind`` is the lower-case word."""
+    """``DROP STREAM | TABLE | VIEW | QUERY [IF EXISTS] name``; ``kind`` is the lower-case word."""
 
     kind: str
     name: str
@@ -58,4 +66,4 @@ class Set:
     place: Place
 
 
-Statement: TypeAlias = CreateStream | CreateTable | CreateQuery | DropStatement | Set
+Statement: TypeAlias = CreateStream | CreateTable | CreateView | CreateQuery | DropStatement | Set

@@ -8,11 +8,12 @@ from typing import TypeAlias
 
 from muntin.plan.node import Node
 from muntin.plan.query import Query
+from muntin.planner.rules.limit_numbers import limit_numbers
 from muntin.planner.rules.merge_conditions import merge_conditions
 
 TreeRule: TypeAlias = Callable[[Node], Node]
 
-TREE_RULES: tuple[TreeRule, ...] = (merge_conditions,)
+TREE_RULES: tuple[TreeRule, ...] = (merge_conditions, limit_numbers)
 """The rules in the order in which they are applied, each to every node, children first."""
 
 

@@ -10,7 +10,7 @@ by every operator for itself (Time Probing, Input Triggered).
 from __future__ import annotations
 
 from muntin.model.settings import OverloadMode, Settings, Strategy
-from muntin.model.window import TimeWindow
+from muntin.model.window import TimeWindow, has_own_ends
 from muntin.plan.query import Emit, Query
 
 _WORDS = {
@@ -32,6 +32,12 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
     if not all(isinstance(source.window, TimeWindow) for source in streams):
         return _explained(
             Strategy.NEGATIVE, "a window in rows does not determine in advance when a row leaves it"
+        )
+    if any(has_own_ends(source.window) for source in streams) and (
+        drive_strategy(settings) is Strategy.NEGATIVE
+    ):
+        return _explained(
+            Strategy.HYBRID, "rows have their own ends, so results are kept until they end"
         )
     if settings.changes.strategy in {None, Strategy.HYBRID}:
         if len(query.sources) < 2:

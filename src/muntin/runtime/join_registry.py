@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 
 from muntin.expressions.duck import Duck
 from muntin.model.settings import Settings
-from muntin.model.window import PartitionedWindow
+from muntin.model.window import PartitionedWindow, has_own_ends
 from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import fresh_sizes, is_adapting
 from muntin.planner.sharing_groups import SharingGroup, add_query, drop_query
@@ -146,6 +146,8 @@ def _obstacle(query: Query, settings: Settings) -> str:
         return f"has a plan set by {', '.join(planned)}"
     if any(isinstance(source.window, PartitionedWindow) for source in query.sources):
         return "counts rows by partition"
+    if any(has_own_ends(source.window) for source in query.sources):
+        return "has rows with their own ends"
     if is_adapting(settings) and settings.overload.state_rows:
         return "limits its intermediate states by state_rows"
     return ""

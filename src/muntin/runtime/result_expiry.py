@@ -24,6 +24,8 @@ from muntin.operators.signed import BEGINNING, Changes, merged
 from muntin.plan.query import Query
 
 Integers = npt.NDArray[np.int64]
+_HORIZON = 86_400_000_000
+"""The most that a timing wheel is laid out for, in microseconds; results may stay longer."""
 Select: TypeAlias = Callable[[Matches], pa.Table]
 """Makes the columns of the select list."""
 
@@ -54,7 +56,7 @@ class HybridExpiry:
     """Keeps matches."""
 
     def __init__(self, query: Query) -> None:
-        horizon = max(window_size(source.window) for source in query.sources)
+        horizon = max(min(window_size(source.window), _HORIZON) for source in query.sources)
         self._every = query.every
         self._nothing = Changes.none(pa.schema(list(query.output_schema)[2:]))
         self._kept = ExpireMatches(len(query.sources), horizon)

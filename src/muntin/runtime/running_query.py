@@ -28,6 +28,7 @@ from muntin.plan.query import Emit, Query
 from muntin.planner.sharing_groups import Member
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.metrics import ResponseTimes
+from muntin.runtime.own_ends import OwnEnds
 from muntin.runtime.result_expiry import EXPIRIES, ResultExpiry
 from muntin.runtime.running_join import RunningJoin
 from muntin.state.columns import sign_column, time_column
@@ -143,6 +144,7 @@ class RunningQuery:
         """Keeps results and retracts them where the join does not."""
         if query.emit is Emit.CHANGES and not join.plan.retracting:
             self.expiry = EXPIRIES[drive_strategy(join.settings)](query)
+        self._own_ends = OwnEnds(query, join)
         self._binding: tuple[object, ...] = ()
 
     def bind(self, member: Member | None) -> None:
@@ -231,7 +233,8 @@ class RunningQuery:
     def _remember(self, expiry: ResultExpiry, matches: Matches) -> None:
         """Keep matches, with their ends, for the next call of :meth:`changes`."""
         sizes = self.sizes or [window_size(source.window) for source in self.query.sources]
-        expiry.take(matches, self.join.distances.ends(matches, sizes), self._maker.select)
+        ends = self._own_ends.limit(self.join.distances.ends(matches, sizes), matches)
+        expiry.take(matches, ends, self._maker.select)
 
     def _counted(self, table: pa.Table) -> pa.Table | None:
         if not len(table):
@@ -255,6 +258,7 @@ class RunningQuery:
         parts = []
         for found in answer_of(self.join.operator):
             inside = self.join.distances.narrowing(self.join.now).apply(self.narrow, found)
+            inside = self._own_ends.present(inside, self.join.now)
             parts.append(self._maker.select(self._maker.passing(self._since_registered(inside))))
         return pa.concat_tables([self._columns.empty_table(), *parts])
 

@@ -41,7 +41,7 @@ class WindowDistances:
         times = (
             [matches.times]
             if len(streams) == 1
-            else [self._times(source, matches.positions[source]) for source, _ in streams]
+            else [self.times(source, matches.positions[source]) for source, _ in streams]
         )
         found: Integers = np.minimum.reduce(
             [own + size for own, (_, size) in zip(times, streams, strict=True)]
@@ -62,7 +62,7 @@ class WindowDistances:
         assert stream is not None, "stored tables have no windows"
         if self._in_time[source]:
             instants = matches.times if now is None else np.full(len(matches), now)
-            age: Integers = np.subtract(instants, self._times(source, positions))
+            age: Integers = np.subtract(instants, self.times(source, positions))
             return age
         there = (
             self._counted(matches, stream)
@@ -72,7 +72,8 @@ class WindowDistances:
         behind: Integers = np.subtract(there, positions + 1)
         return behind
 
-    def _times(self, source: int, positions: Integers) -> Integers:
+    def times(self, source: int, positions: Integers) -> Integers:
+        """Return the times of rows of a source that is a stream."""
         return self._cursors.streams[self._cursors.stream_of[source] or 0].log.times(positions)
 
     def _counted(self, matches: Matches, stream: int) -> Integers:
@@ -86,7 +87,7 @@ class WindowDistances:
             if number is None:
                 continue
             own = matches.positions[source]
-            latest = (self._times(source, own) == matches.times) & (number >= newest)
+            latest = (self.times(source, own) == matches.times) & (number >= newest)
             place = np.where(latest, np.where(number > newest, own, np.maximum(place, own)), place)
             newest = np.where(latest, number, newest)
         log = self._cursors.streams[stream].log

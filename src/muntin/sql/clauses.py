@@ -16,7 +16,7 @@ from muntin.sql.refusals import ends_operand
 from muntin.sql.windows import Extent, begins_extent, read_extent, read_interval
 
 _WORDS = ("WINDOW", "EVERY", "EMIT", "FRESHNESS", "WITH")
-_BEFORE = {"WHERE", "FROM", "JOIN", "AND", "OR", "ORDER BY", "LIMIT", "OFFSET"}
+_BEFORE = {"WHERE", "FROM", "JOIN", "AND", "OR", "QUALIFY", "ORDER BY", "LIMIT", "OFFSET"}
 _HINT = "After the select come WINDOW, EVERY, EMIT, FRESHNESS and WITH (...), each once"
 
 
@@ -25,6 +25,7 @@ class Clauses:
     """What the clauses say; freshness of alias None is that of all streams."""
 
     window: Extent | None = None
+    window_text: str = ""
     every: int | None = None
     emit: Emit | None = None
     freshness: list[tuple[Token | None, Extent]] = field(default_factory=list)
@@ -51,8 +52,11 @@ def cut_clauses(tokens: Tokens) -> tuple[Tokens, Clauses]:
         if name in seen:
             raise tokens.error(token, f"{name} is given twice", _HINT)
         seen.add(name)
+        begun = cursor.index
         cursor.take(name)
         _read_clause(name, cursor, clauses)
+        if name == "WINDOW":
+            clauses.window_text = cursor.tokens.part(begun, cursor.index).original
     return tokens.part(0, start), clauses
 
 

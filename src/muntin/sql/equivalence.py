@@ -50,7 +50,7 @@ def without_windows(text: str) -> str:
         elif source == "]" and source in until:
             until = set()
             continue
-        elif word(token) in until:
+        elif word(token) in until or (until is _CLAUSES and source == ")"):
             until = set()
         if not until:
             kept.append(source)

@@ -76,7 +76,7 @@ class Ordering:
             for item, place in zip(self.items, places, strict=True)
         ]
         for item, key in zip(self.items, keys, strict=True):
-            _check_ordered(rows.schema.field(key.column).type, item.tokens)
+            check_ordered(rows.schema.field(key.column).type, item.tokens)
         return TopN(
             rows,
             (),
@@ -86,6 +86,23 @@ class Ordering:
             self.offset,
             tuple(range(visible)),
         )
+
+
+def order_places(ordering: Ordering | None, names: Sequence[str]) -> list[tuple[OrderItem, int]]:
+    """Return the column of each item of ORDER BY; those that are not selected come behind."""
+    found: list[tuple[OrderItem, int]] = []
+    following = len(names)
+    for item in () if ordering is None else ordering.items:
+        place = item.find(names)
+        found.append((item, following if place is None else place))
+        following += place is None
+    return found
+
+
+def first_of(node: Node, ordering: Ordering) -> Node:
+    """Return the first rows of a node, by columns of its own."""
+    names = node.schema.names
+    return ordering.over(node, ordering.find(names), len(names), 0)
 
 
 def tie_keys(schema: pa.Schema, taken: set[int], visible: int, ties: int) -> list[SortKey]:
@@ -147,7 +164,8 @@ def _read_count(tokens: Tokens, clause: str) -> int:
     return int(tokens[0].text)
 
 
-def _check_ordered(kind: pa.DataType, tokens: Tokens) -> None:
+def check_ordered(kind: pa.DataType, tokens: Tokens) -> None:
+    """Raise if values of a type have no order."""
     if not is_ordered(kind):
         fact = f"ORDER BY {plain_text(tokens)} goes by the type {kind}, which is not supported"
         raise tokens.error(tokens.start, fact, "Go by a number, a text or a time")

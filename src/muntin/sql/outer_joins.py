@@ -224,7 +224,10 @@ class OuterJoins:
         if any(isinstance(item, _Part) for item in block.items):
             return False
         windows = [scan.window for scan in self._streams(block)]
-        return all(isinstance(one, TimeWindow) and not one.is_landmark for one in windows)
+        return all(
+            isinstance(one, TimeWindow) and not one.is_landmark and one.until is None
+            for one in windows
+        )
 
     def _is_stored(self, block: _Block) -> bool:
         return all(self.entries.sources[place].stored for place in block.places)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from muntin.model.catalog import Catalog
+from muntin.model.catalog import Catalog, View
+from muntin.model.window import TimeWindow
 from muntin.plan.node import Node
 from muntin.plan.nodes import Join, Project, Scan, SetOperation, SetOperator
 from muntin.plan.query import Emit, Query
@@ -13,23 +14,28 @@ from muntin.plan.top_n import TopN
 from muntin.sql.clauses import Clauses, cut_clauses
 from muntin.sql.cursor import plain_options
 from muntin.sql.lexer import Tokens
+from muntin.sql.named_selects import own_clauses, with_views
+from muntin.sql.plain_selects import is_joins, is_plain
 from muntin.sql.refusals import refuse
-from muntin.sql.selects import Selects, is_joins, is_plain, too_deep
+from muntin.sql.selects import Selects, too_deep
 from muntin.sql.sources import bind_freshness
+from muntin.sql.window_calls import calls_hop
+from muntin.sql.windows import Extent
 
 
 def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     """Return the query that tokens stand for."""
     refuse(tokens)
     select, clauses = cut_clauses(tokens)
-    alone = is_plain(select) and clauses.emit is not Emit.SNAPSHOT
+    plain = is_plain(select, catalog)
+    alone = plain and clauses.emit is not Emit.SNAPSHOT and not calls_hop(select)
     if clauses.emit is Emit.SNAPSHOT and clauses.every is None:
         raise tokens.error(
             tokens.start,
             "EMIT SNAPSHOT needs EVERY",
             "Say how often the whole answer is wanted: EVERY 10 SECONDS",
         )
-    inserts = not alone and clauses.emit in {None, Emit.INSERTS} and is_joins(select)
+    inserts = not plain and clauses.emit in {None, Emit.INSERTS} and is_joins(select, catalog)
     selects = Selects(name, clauses, catalog, inserts=inserts)
     try:
         root = (
@@ -50,14 +56,30 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         raise tokens.error(tokens.start, fact, "Leave EVERY out, or use EMIT CHANGES")
     query = Query(
         name=name,
-        text=tokens.original,
+        text=with_views(tokens.original, selects.names.reads.values()),
         root=root,
-        emit=clauses.emit or (Emit.INSERTS if alone or inserts else Emit.CHANGES),
+        emit=clauses.emit or (Emit.INSERTS if plain or inserts else Emit.CHANGES),
         every=clauses.every,
         options=plain_options(clauses.options),
         place=tokens.place(tokens.start),
+        views=tuple(selects.names.reads),
     )
     return _fresh(_sorted(query), clauses, tokens)
+
+
+def bind_view(tokens: Tokens, name: str, catalog: Catalog) -> View:
+    """Return the view that tokens define, after binding it under a window if it has none."""
+    refuse(tokens)
+    any_window = Clauses(window=Extent(TimeWindow(1), tokens[0])) if len(tokens) else Clauses()
+    select, clauses = own_clauses(tokens, any_window)
+    selects = Selects(name, clauses, catalog)
+    try:
+        root = selects.bind(select)
+    except RecursionError as error:
+        raise too_deep(select) from error
+    relations = (node.relation for node in root.walk() if isinstance(node, Scan))
+    text = with_views(tokens.original, selects.names.reads.values())
+    return View(name, text, tuple(dict.fromkeys(relations)), tuple(selects.names.reads))
 
 
 def _sorted(query: Query) -> Query:

@@ -20,7 +20,6 @@ _NO_SELECTS = "sub-selects can only stand in FROM"
 _SET_WORDS = {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
 
 _CLAUSES = {
-    "QUALIFY": "Window functions are not supported; use WINDOW or [ROWS n] to bound a stream",
     "LATERAL": _SELECTS,
     "PIVOT": "Select the columns themselves",
     "UNPIVOT": "Select the columns themselves",
@@ -35,15 +34,15 @@ _NOT_OPERANDS = {
     "SELECT", "DISTINCT", "ALL", "FROM", "WHERE", "ON", "USING", "JOIN", "AS", "BY", "FOR",
     "IF", "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "GLOB", "BETWEEN", "ESCAPE",
     "COLLATE", "INTERVAL", "LAMBDA", "CASE", "WHEN", "THEN", "ELSE", "HAVING", "UNION",
-    "INTERSECT", "EXCEPT", "SIMILAR TO", "GROUP BY", "ORDER BY", "LIMIT", "OFFSET", *_CLAUSES,
+    "INTERSECT", "EXCEPT", "SIMILAR TO", "GROUP BY", "QUALIFY", "ORDER BY", "LIMIT",
+    "OFFSET", *_CLAUSES,
 }  # fmt: skip
+_NUMBERINGS = {"ROW_NUMBER", "RANK", "DENSE_RANK"}
 _OPERAND_ENDS = {")", "]", "}", "*"}
 
 
 def refuse(tokens: Tokens) -> None:
     """Raise on the first thing in the query that is not supported."""
-    if len(tokens) and word(tokens[0]) == "WITH":
-        raise tokens.error(tokens[0], "WITH before SELECT is not supported", _SELECTS)
     outside = set(top_level(tokens))
     for index, token in enumerate(tokens):
         before = tokens[index - 1] if index else None
@@ -95,14 +94,19 @@ def _findings(
     elif (
         name == "SELECT"
         and before is not None
-        and not (_joins_selects(before) or is_symbol(before, "("))
+        and not (_joins_selects(before) or is_symbol(before, "(") or _ends_names(tokens, index))
     ):
         yield tokens.error(token, _NO_SELECTS, _SELECTS)
-    elif name == "OVER" and before is not None and is_symbol(before, ")"):
+    elif (
+        name == "OVER"
+        and before is not None
+        and is_symbol(before, ")")
+        and not (index > 2 and is_numbering(tokens, index - 3))
+    ):
         yield tokens.error(token, "window functions are not supported", Ban.WINDOW.value[1])
     elif name == "COLUMNS" and opens:
         yield tokens.error(token, "COLUMNS(...) is not supported", "List the columns, or select *")
-    elif opens and is_called(token, before):
+    elif opens and is_called(token, before) and not is_numbering(tokens, index):
         yield from _call_findings(tokens, index)
     elif name in WITHOUT_PARENTHESES and not opens:
         fact, hint = refused_functions()[name.lower()].value
@@ -154,13 +158,34 @@ def _clause_findings(
         yield tokens.error(token, f"{name} JOIN is not supported", _JOINS)
 
 
+def is_numbering(tokens: Tokens, index: int) -> bool:
+    """Return whether a call of ROW_NUMBER, RANK or DENSE_RANK with OVER (...) begins here."""
+    after = tokens.items[index + 1 : index + 5]
+    return (
+        word(tokens[index]) in _NUMBERINGS
+        and len(after) == 4
+        and all(is_symbol(after[at], mark) for at, mark in ((0, "("), (1, ")"), (3, "(")))
+        and word(after[2]) == "OVER"
+    )
+
+
 def _joins_selects(before: Token) -> bool:
     return word(before) in {*_SET_WORDS, "ALL", "DISTINCT"}
 
 
+def _ends_names(tokens: Tokens, index: int) -> bool:
+    """Return whether the parenthesis that closes before a place holds a select of WITH."""
+    depth = 0
+    for place in range(index - 1, -1, -1):
+        depth += is_symbol(tokens[place], ")") - is_symbol(tokens[place], "(")
+        if depth <= 0:
+            return depth == 0 and place < index - 1 and word(tokens[place - 1]) == "AS"
+    return False
+
+
 def _holds_select(before: Token | None, opened: Token) -> bool:
     """Return whether a parenthesis that begins with this word can be a select."""
-    if word(opened) != "SELECT":
+    if word(opened) not in {"SELECT", "WITH"}:
         return False
     return (
         before is None

@@ -6,78 +6,60 @@ Sub-selects in FROM, DISTINCT, and what is grouped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-
-import pyarrow as pa
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from muntin.errors import SqlError
-from muntin.model.catalog import Catalog, Stream
+from muntin.model.catalog import Catalog, Stream, View
 from muntin.model.window import TimeWindow, Unbounded
 from muntin.plan.expression import (
-    POSITION,
     ColumnRef,
-    Expression,
     OutputColumn,
     quote,
+    select_all,
 )
 from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, Join, Scan
-from muntin.sql.aggregates import Call, is_aggregate, refuse_aggregates
+from muntin.sql.aggregates import is_aggregate, refuse_aggregates
 from muntin.sql.binder import OnAndWhere, bind_using, conditions_of, name_outputs, outputs_of
 from muntin.sql.bound_from import BoundFrom
 from muntin.sql.clauses import Clauses
 from muntin.sql.conjuncts import unwrap
 from muntin.sql.from_joins import Entries, combine_entries
 from muntin.sql.group_by import Grouping
-from muntin.sql.lexer import Tokens, closing, is_symbol, top_level, word
+from muntin.sql.lexer import Tokens, closing, is_symbol, tokenize, top_level, word
+from muntin.sql.named_selects import NamedSelect, begins_names, cut_names, own_clauses
 from muntin.sql.order_by import (
     ORDER_COLUMN,
-    ORDER_WORDS,
-    Ordering,
-    OrderItem,
     cut_ordering,
+    first_of,
+    order_places,
     read_ordering,
 )
 from muntin.sql.outer_checks import check_outer
 from muntin.sql.outer_joins import OuterJoins, kind_of
+from muntin.sql.own_ends import refuse_mixed, with_own_ends
 from muntin.sql.refusals import refuse
+from muntin.sql.row_numbers import bind_numbered, read_numbers
+from muntin.sql.row_order import order_columns, order_for
 from muntin.sql.scope import NameScope
+from muntin.sql.select_names import SelectNames
 from muntin.sql.set_operators import combine_selects, split_selects
 from muntin.sql.shape import FromEntry, SelectParts, read_shape, read_tail
-from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition
+from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition, read_alias
 from muntin.sql.syntax import find_columns, parse_select
 from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.views import refuse_barrier
+from muntin.sql.window_calls import bind_call, union_of
 from muntin.sql.writer import Draft, Writer
 
 _HAVING = "Conditions on groups stand in HAVING"
 _NO_STREAM = "Stored tables do not change; join them with a stream"
+MOST_JOINS = 200
+"""How many window joins there may be in what outer joins and uses of a select by name copy."""
 MOST_LEVELS = 100
 """How many levels of nodes a query may have; planning and running recurse over them."""
 _INSIDE = ("WINDOW", "EVERY", "EMIT", "FRESHNESS")
-
-
-def is_plain(tokens: Tokens) -> bool:
-    """Return whether a select is nothing but select, project and inner joins."""
-    return is_joins(tokens) and not has_outer_joins(tokens)
-
-
-def is_joins(tokens: Tokens) -> bool:
-    """Return whether a select is nothing but select, project and joins of any kind."""
-    for index, token in enumerate(tokens):
-        if index and word(token) == "SELECT":
-            return False
-        if is_aggregate(tokens, index):
-            return False
-    names = {word(tokens[index]) for index in top_level(tokens)}
-    return not (
-        names & {"GROUP BY", "HAVING", *ORDER_WORDS}
-        or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT")
-    )
-
-
-def has_outer_joins(tokens: Tokens) -> bool:
-    """Return whether a select has joins that keep rows without a match, or only those with one."""
-    return any(kind_of(entry.join) for entry in read_shape(tokens).entries)
 
 
 def too_deep(tokens: Tokens) -> SqlError:
@@ -95,23 +77,6 @@ def _levels(root: Node) -> int:
     return count
 
 
-def _order_places(ordering: Ordering | None, names: Sequence[str]) -> list[tuple[OrderItem, int]]:
-    """Return the column of each item of ORDER BY; those that are not selected come behind."""
-    found: list[tuple[OrderItem, int]] = []
-    following = len(names)
-    for item in () if ordering is None else ordering.items:
-        place = item.find(names)
-        found.append((item, following if place is None else place))
-        following += place is None
-    return found
-
-
-def _first_of(node: Node, ordering: Ordering) -> Node:
-    """Return the first rows of a node, ordered by its own columns."""
-    names = node.schema.names
-    return ordering.over(node, ordering.find(names), len(names), 0)
-
-
 @dataclass
 class Selects:
     """Binds the selects of one standing query; ``joins`` counts the window joins found so far.
@@ -123,13 +88,44 @@ class Selects:
     clauses: Clauses
     catalog: Catalog
     joins: int = 0
+    names: SelectNames = field(default_factory=SelectNames)
     inserts: bool = False
 
     def bind(self, tokens: Tokens, *, sorts: bool = False) -> Node:
-        """Return the node of selects with set operators between them.
+        """Return the node of selects with set operators between them, WITH before them.
 
         With ``sorts``, ORDER BY needs no LIMIT.
         """
+        outer = self.names
+        try:
+            while begins_names(tokens):
+                entries, tokens = cut_names(tokens)
+                for entry in entries:
+                    self.names = self.names.having(entry.name.text, self._bind_named(entry))
+            return self._bind_operands(tokens, sorts=sorts)
+        finally:
+            self.names = outer
+
+    def _bind_named(self, entry: NamedSelect) -> Node:
+        """Return what an entry of WITH stands for; every use gets a copy of it."""
+        select, clauses = own_clauses(entry.body, self.clauses)
+        names = self.names.within(entry.name.text, self.catalog)
+        return Selects(self.name, clauses, self.catalog, names=names).bind(select)
+
+    def _bind_view(self, view: View, entry: FromEntry) -> Node:
+        """Return what a view stands for, with the windows of this query if it has none."""
+        refuse_barrier(view, entry, self.clauses)
+        body = tokenize(view.text, view.name)
+        try:
+            select, clauses = own_clauses(body, self.clauses)
+            node = Selects(self.name, clauses, self.catalog).bind(select)
+        except SqlError as error:
+            fact = f"{view.kind} {view.name} cannot be read here: {error.fact}"
+            raise entry.tokens.error(entry.tokens[0], fact, error.hint) from error
+        self.names.reads.setdefault(view.name, view)
+        return node
+
+    def _bind_operands(self, tokens: Tokens, *, sorts: bool) -> Node:
         body, tail = cut_ordering(tokens)
         operands, operators = split_selects(body)
         if len(operands) == 1 and not (len(body) and is_symbol(body[0], "(")):
@@ -141,7 +137,7 @@ class Selects:
                 operands,
             )
             if ordering := read_ordering(read_tail(tail), sorts=sorts):
-                node = _first_of(node, ordering)
+                node = first_of(node, ordering)
         if _levels(node) > MOST_LEVELS:
             raise too_deep(tokens)
         return node
@@ -150,7 +146,7 @@ class Selects:
         while len(tokens) and is_symbol(tokens[0], "(") and closing(tokens, 0) == len(tokens) - 1:
             tokens = tokens.part(1, len(tokens) - 1)
             operands, _ = split_selects(tokens)
-            if len(operands) > 1:
+            if len(operands) > 1 or begins_names(tokens):
                 return self.bind(tokens, sorts=sorts)
         refuse(tokens)
         for index in top_level(tokens)[1:]:
@@ -191,6 +187,7 @@ class Selects:
         if alone and all(source.stored for source in sources):
             first = shape.entries[0].tokens
             raise first.error(first[0], "the query reads no stream", _NO_STREAM)
+        refuse_mixed(shape, sources)
         merged, using = bind_using(shape, sources)
         aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
         hidden = frozenset(
@@ -209,6 +206,16 @@ class Selects:
         conditions = conditions.having(self._since(shape, sources))
         check_outer(shape, conditions)
         bound = BoundFrom(sources, [node for _, node in entries], shape.entries, conditions)
+        if (numbered := read_numbers(shape)) is not None:
+            writer = Writer({**writer.uses, **numbered.uses})
+            outputs = list(outputs_of(numbered.shape, tree, writer, numbered.scope(scope)))
+            return bind_numbered(
+                numbered,
+                outputs,
+                (writer, scope),
+                conditions,
+                (order_columns(bound, self.catalog), partial(self._rows, bound, tokens=tokens)),
+            )
         if (
             shape.group is None
             and shape.having is None
@@ -216,19 +223,19 @@ class Selects:
         ):
             outputs = list(outputs_of(shape, tree, writer, scope))
             visible = len(outputs)
-            places = _order_places(inside, [name for name, _ in outputs])
+            places = order_places(inside, [name for name, _ in outputs])
             for item, at in places:
                 if at == len(outputs):
                     draft = writer.write(unwrap(item.tokens), scope)
                     outputs.append((f"{ORDER_COLUMN}{at}", draft))
             types = find_types([draft for _, draft in outputs], conditions.all, scope)
             select = name_outputs([(output, typed(draft, types)) for output, draft in outputs])
-            ties = self._order(bound.ordered, sources) if inside is not None else []
+            ties = order_columns(bound, self.catalog) if inside is not None else []
             rows = self._rows(bound, conditions.predicates(types), (*select, *ties), tokens)
         else:
             grouping = Grouping(shape, tree, writer, scope)
             visible, ties = len(shape.items), []
-            places = _order_places(inside, grouping.names if inside else [])
+            places = order_places(inside, grouping.names if inside else [])
             for item, at in places:
                 if at >= visible:
                     grouping.also(f"{ORDER_COLUMN}{at}", item.tokens)
@@ -239,9 +246,7 @@ class Selects:
             ]
             predicates = conditions.predicates(types)
             order = (
-                []
-                if grouping.by_time is None
-                else self._order_for(grouping.by_time, bound.ordered, sources)
+                [] if grouping.by_time is None else order_for(grouping.by_time, bound, self.catalog)
             )
             rows = grouping.node(
                 lambda select: self._rows(bound, predicates, select, tokens),
@@ -251,7 +256,7 @@ class Selects:
         if inside is not None:
             return inside.over(rows, [at for _, at in places], visible, len(ties))
         rows = Distinct(rows) if shape.distinct else rows
-        return rows if ordering is None else _first_of(rows, ordering)
+        return rows if ordering is None else first_of(rows, ordering)
 
     def _since(self, shape: SelectParts, sources: Sequence[Scan]) -> Iterator[Condition]:
         """Yield the conditions of landmark windows: rows from an instant on."""
@@ -262,44 +267,6 @@ class Selects:
                 time = ColumnRef(place, relation.time)
                 text = f"epoch_us({quote(time.flat)}) >= {source.window.since}"
                 yield Condition(Draft(text, (time,), entry.tokens))
-
-    def _order_for(
-        self, call: Call, inputs: Sequence[object], sources: tuple[Scan, ...]
-    ) -> list[OutputColumn]:
-        """Return the columns that order rows for FIRST and LAST."""
-        if any(inputs):
-            hint = "Take it inside the sub-select, over streams and tables"
-            raise call.tokens.error(
-                call.tokens.start,
-                f"{call.tokens[0].text} over a sub-select or an outer join is not supported",
-                hint,
-            )
-        return self._order(inputs, sources)
-
-    def _order(self, inputs: Sequence[object], sources: tuple[Scan, ...]) -> list[OutputColumn]:
-        """Return the columns that order rows: none over sub-selects.
-
-        The time of the newest member, then the places of all in their streams.
-        """
-        if any(inputs) or all(source.stored for source in sources):
-            return []
-        places = [ColumnRef(place, POSITION) for place in range(len(sources))]
-        order = [
-            Expression(quote(reference.flat), (reference,), pa.int64()) for reference in places
-        ]
-        relations = [self.catalog.find(source.relation) for source in sources]
-        times = tuple(
-            ColumnRef(place, relation.time)
-            for place, relation in enumerate(relations)
-            if isinstance(relation, Stream)
-        )
-        if len(times) == 1:
-            kind = sources[times[0].source].schema.field(times[0].column).type
-            order.insert(0, Expression(quote(times[0].flat), times, kind))
-        else:
-            instants = ", ".join(f"epoch_us({quote(reference.flat)})" for reference in times)
-            order.insert(0, Expression(f"greatest({instants})", times, pa.int64()))
-        return [OutputColumn(f"#o{number}", expression) for number, expression in enumerate(order)]
 
     def _bind_entries(self, entries: Sequence[FromEntry]) -> list[tuple[Scan, Node | None]]:
         found: list[tuple[Scan, Node | None]] = []
@@ -325,14 +292,32 @@ class Selects:
 
     def _bind_entry(self, entry: FromEntry) -> tuple[Scan, Node | None]:
         """Return an entry of FROM as expressions see it, and what it is if it is a sub-select."""
-        if entry.select is None:
+        if entry.call is not None:
+            return self._bind_call(entry, entry.call)
+        if entry.select is not None:
+            if entry.window is not None:
+                fact = f"the sub-select {entry.tokens[0].text} cannot have a window"
+                hint = "Give windows to the streams inside it"
+                raise entry.window.error(entry.window[0], fact, hint)
+            alias, node = entry.tokens[0].text, self.bind(entry.select)
+        elif (found := self.names.find(entry, self.name, self.catalog)) is not None:
+            named = found if isinstance(found, Node) else self._bind_view(found, entry)
+            alias, node = read_alias(entry), self._fresh(named, entry.tokens)
+        else:
             return bind_entry(entry, self.clauses, self.catalog), None
-        if entry.window is not None:
-            fact = f"the sub-select {entry.tokens[0].text} cannot have a window"
-            raise entry.window.error(entry.window[0], fact, "Give windows to the streams inside it")
-        node = self.bind(entry.select)
-        alias = entry.tokens[0].text
         return Scan(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
+
+    def _bind_call(self, entry: FromEntry, call: Tokens) -> tuple[Scan, Node | None]:
+        """Return the scan of a window function; of several, one and the union of them all."""
+        if entry.window is not None:
+            fact = f"{call[0].text} cannot have another window"
+            raise entry.window.error(entry.window[0], fact, "Remove the brackets")
+        scans = bind_call(call, entry.tokens[0].text, self.catalog)
+        if len(scans) == 1:
+            return scans[0], None
+        select = select_all(scans[0].schema)
+        windows = union_of([self._window_join((scan,), ((), ()), select) for scan in scans])
+        return replace(scans[0], relation=entry.tokens[0].text, stored=True), windows
 
     @staticmethod
     def _refuse_selects(shape: SelectParts) -> None:
@@ -363,15 +348,20 @@ class Selects:
         entries = Entries(sources, bound.nodes)
         joins = bound.joins(predicates[0])
         if joins.is_outer:
-            return OuterJoins(entries, joins, self._window_join, self._fresh, self.inserts).bind(
-                predicates[1], select
-            )
+            fresh = partial(self._fresh, tokens=tokens)
+            outer = OuterJoins(entries, joins, self._window_join, fresh, self.inserts)
+            return outer.bind(predicates[1], select)
         if any(bound.nodes):
             return combine_entries(entries, predicates, select, self._window_join)
         return self._window_join(sources, predicates, select)
 
-    def _fresh(self, root: Node) -> Node:
-        """Return a tree whose window joins have names that no other one has."""
+    def _fresh(self, root: Node, tokens: Tokens) -> Node:
+        """Return a tree whose window joins have names that no other one has.
+
+        Equal copies of a tree are computed once when they run; larger ones than a query may have
+        are refused before they are copied once more.
+        """
+        before = self.joins
 
         def rule(node: Node) -> Node:
             if not (isinstance(node, Join) and node.is_leaf):
@@ -379,10 +369,16 @@ class Selects:
             self.joins += 1
             return replace(node, name=f"{self.name}/{self.joins}")
 
-        return root.transform(rule)
+        copied = root.transform(rule)
+        if self.joins - before > MOST_JOINS:
+            fact = f"the query has more than {MOST_JOINS} window joins"
+            hint = "Use fewer outer joins and selects by name, or split it into several queries"
+            raise tokens.error(tokens.start, fact, hint)
+        return copied
 
     def _window_join(
         self, sources: tuple[Scan, ...], predicates: OnAndWhere, select: tuple[OutputColumn, ...]
     ) -> Join:
         self.joins += 1
-        return Join(sources, *predicates, select, name=f"{self.name}/{self.joins}")
+        join = Join(sources, *predicates, select, name=f"{self.name}/{self.joins}")
+        return with_own_ends(join, self.catalog)

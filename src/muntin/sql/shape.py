@@ -1,6 +1,6 @@
 """The parts of a select, as runs of tokens.
 
-Its items, the entries of FROM with their windows and conditions, WHERE, GROUP BY, HAVING.
+Its items, the entries of FROM with their windows and conditions, and the clauses behind them.
 
 Window brackets and sub-selects belong to the entry of FROM they stand in and are taken out here;
 what is left is plain SQL.
@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from sqlglot import TokenType
 
 from muntin.sql.lexer import Tokens, closing, is_name, is_symbol, split_commas, top_level, word
+from muntin.sql.window_calls import cut_call
 from muntin.sql.windows import BRACKET_HINT
 
 _JOIN_WORDS = {"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"}
-_CLAUSES = ("WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET")
+_CLAUSES = ("WHERE", "GROUP BY", "HAVING", "QUALIFY", "ORDER BY", "LIMIT", "OFFSET")
 _ORDER = f"Write SELECT ... FROM ... {' ... '.join(_CLAUSES)} ..., each once"
 
 
@@ -27,6 +28,7 @@ class FromEntry:
     Its name and alias, how it is joined to those before it, and its window with the brackets.
 
     For a sub-select, ``select`` is what stands in the parentheses, and ``tokens`` its alias alone.
+    For a window function, ``call`` is the call, and ``tokens`` its alias, or the stream it is over.
     """
 
     tokens: Tokens
@@ -35,6 +37,7 @@ class FromEntry:
     on: Tokens | None = None
     using: Tokens | None = None
     select: Tokens | None = None
+    call: Tokens | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class SelectParts:
     order: Tokens | None = None
     limit: Tokens | None = None
     offset: Tokens | None = None
+    qualify: Tokens | None = None
 
 
 def read_shape(tokens: Tokens) -> SelectParts:
@@ -104,6 +108,7 @@ def read_shape(tokens: Tokens) -> SelectParts:
         parts.get("ORDER BY"),
         parts.get("LIMIT"),
         parts.get("OFFSET"),
+        parts.get("QUALIFY"),
     )
 
 
@@ -156,15 +161,17 @@ def _read_entry(body: Tokens, join: str) -> FromEntry:
     )
     window, rest = _cut_window(body.part(0, on))
     select, rest = _cut_select(rest)
+    call, rest = cut_call(rest)
+    entry = FromEntry(rest, join, window, select=select, call=call)
     if on == len(body):
-        return FromEntry(rest, join, window, select=select)
+        return entry
     condition = body.part(on + 1)
     if word(body[on]) == "ON":
-        return FromEntry(rest, join, window, on=condition, select=select)
+        return replace(entry, on=condition)
     end = closing(condition, 0) if len(condition) and is_symbol(condition[0], "(") else None
     if end is None or end != len(condition) - 1:
         raise body.error(body[on], "USING needs a list of columns", "Write USING (column, ...)")
-    return FromEntry(rest, join, window, using=condition.part(1, end), select=select)
+    return replace(entry, using=condition.part(1, end))
 
 
 def _cut_select(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
@@ -172,7 +179,7 @@ def _cut_select(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
     depth = 0
     while depth < len(tokens) and is_symbol(tokens[depth], "("):
         depth += 1
-    if not depth or depth == len(tokens) or word(tokens[depth]) != "SELECT":
+    if not depth or depth == len(tokens) or word(tokens[depth]) not in {"SELECT", "WITH"}:
         return None, tokens
     end = closing(tokens, 0)
     if end is None:
@@ -210,6 +217,12 @@ def _cut_window(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
 def _without_windows(tokens: Tokens, entries: tuple[FromEntry, ...]) -> Tokens:
     taken = {token.start for entry in entries if entry.window is not None for token in entry.window}
     for entry in entries:
+        if entry.call is not None:
+            # The name that is left: the alias, or the stream in the parentheses.
+            name, first = entry.tokens[0].start, entry.call[0].start
+            last = max(name, entry.call[-1].start)
+            every = (token.start for token in tokens if first <= token.start <= last)
+            taken.update(start for start in every if start != name)
         if entry.select is not None:
             # All tokens from before the parenthesis that opens it up to the alias.
             inside = [

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import Token
 
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, Stream, Table
-from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, Unbounded, Window
+from muntin.model.window import (
+    PartitionedWindow,
+    RowsWindow,
+    TimeWindow,
+    Unbounded,
+    Window,
+    has_own_ends,
+)
 from muntin.plan.nodes import Scan
 from muntin.sql.clauses import Clauses
 from muntin.sql.cursor import Cursor
 from muntin.sql.lexer import Tokens, is_symbol, is_text
 from muntin.sql.scope import describe, guess_name, list_names
 from muntin.sql.shape import FromEntry
+from muntin.sql.window_calls import until_column
 from muntin.sql.windows import Extent, read_bracket
 
 MOST_SOURCES = 16
@@ -86,6 +95,12 @@ def bind_entry(entry: FromEntry, clauses: Clauses, catalog: Catalog) -> Scan:
     )
 
 
+def read_alias(entry: FromEntry) -> str:
+    """Return the name under which expressions know an entry."""
+    name, alias = _read_names(entry.tokens)
+    return (alias or name).text
+
+
 def _read_names(tokens: Tokens) -> tuple[Token, Token | None]:
     cursor = Cursor(tokens)
     first, second = cursor.look(), cursor.look(1)
@@ -118,9 +133,9 @@ def _read_names(tokens: Tokens) -> tuple[Token, Token | None]:
 
 
 def _unknown_relation(name: Token, tokens: Tokens, catalog: Catalog) -> SqlError:
-    known = [relation.name for relation in catalog.streams()] + [
-        relation.name for relation in catalog.tables()
-    ]
+    known = [stream.name for stream in catalog.streams()]
+    known += [table.name for table in catalog.tables()]
+    known += [view.name for view in catalog.views()]
     listed = (
         f"There are {list_names(known)}"
         if known
@@ -141,6 +156,8 @@ def _window(entry: FromEntry, stream: Stream, clauses: Clauses, name: Token) -> 
             raise entry.tokens.error(name, f"stream {stream.name} has no window", hint)
         return clauses.window.window
     window, columns = read_bracket(entry.window)
+    if isinstance(window, TimeWindow) and window.until is not None:
+        return replace(window, until=until_column(stream, columns[0], entry.window))
     if not isinstance(window, PartitionedWindow):
         return window
     found: list[str] = []
@@ -176,6 +193,9 @@ def check_condition(entry: FromEntry) -> None:
 
 def _freshness(source: Scan, extent: Extent, tokens: Tokens) -> Window:
     given, window = extent.window, source.window
+    if has_own_ends(window):
+        fact = f"the rows of {describe(source)} have their own ends: {window}"
+        raise tokens.error(extent.token, fact, "Leave its FRESHNESS out")
     landmark = [
         each for each in (given, window) if isinstance(each, TimeWindow) and each.is_landmark
     ]

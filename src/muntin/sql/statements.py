@@ -1,4 +1,4 @@
-"""One statement: CREATE STREAM, CREATE TABLE, CREATE QUERY, DROP or SET."""
+"""One statement: CREATE STREAM, TABLE, VIEW or QUERY, DROP or SET."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from muntin.plan.statement import (
     CreateQuery,
     CreateStream,
     CreateTable,
+    CreateView,
     DropStatement,
     Set,
     Statement,
@@ -27,11 +28,12 @@ from muntin.sql.cursor import (
     read_value,
 )
 from muntin.sql.lexer import Tokens, closing, split_commas, word
-from muntin.sql.pipelines import bind_standing
+from muntin.sql.pipelines import bind_standing, bind_view
 from muntin.sql.streams import make_stream, make_table
 from muntin.sql.types import add_column, arrow_type
 
-_HINT = "Statements are CREATE STREAM, CREATE TABLE, CREATE QUERY, DROP and SET"
+_HINT = "Statements are CREATE STREAM, TABLE, VIEW and QUERY, DROP and SET"
+_KINDS = ("STREAM", "TABLE", "VIEW", "QUERY")
 _COLUMNS = "Columns are written (name TYPE, ...)"
 
 
@@ -54,15 +56,17 @@ def read_statement(tokens: Tokens, catalog: Catalog) -> Statement:
 
 
 def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
-    kind = next((kind for kind in ("STREAM", "TABLE", "QUERY") if cursor.match(kind)), None)
+    kind = next((kind for kind in _KINDS if cursor.match(kind)), None)
     if kind is None:
-        raise cursor.unexpected("STREAM, TABLE or QUERY", _HINT)
+        raise cursor.unexpected("STREAM, TABLE, VIEW or QUERY", _HINT)
     name = cursor.name(f"a name for the {kind.lower()}").text
     tokens = cursor.tokens
     place = tokens.place(tokens.start)
-    if kind == "QUERY":
-        cursor.expect("AS", "Write CREATE QUERY name AS SELECT ...")
+    if kind in {"QUERY", "VIEW"}:
+        cursor.expect("AS", f"Write CREATE {kind} name AS SELECT ...")
         body = Tokens(tokens.text, tokens.items[cursor.index :], tokens.stop, name)
+        if kind == "VIEW":
+            return CreateView(bind_view(body, name, catalog), place)
         query = bind_standing(body, name, catalog)
         return CreateQuery(query, place, _places(body, cut_clauses(body)[1].options))
     schema = _read_columns(cursor)
@@ -124,9 +128,9 @@ def _read_columns(cursor: Cursor) -> pa.Schema:
 
 
 def _read_drop(cursor: Cursor) -> DropStatement:
-    kind = next((kind for kind in ("STREAM", "TABLE", "QUERY") if cursor.match(kind)), None)
+    kind = next((kind for kind in _KINDS if cursor.match(kind)), None)
     if kind is None:
-        raise cursor.unexpected("STREAM, TABLE or QUERY", "Write DROP QUERY name")
+        raise cursor.unexpected("STREAM, TABLE, VIEW or QUERY", "Write DROP QUERY name")
     if_exists = cursor.match("IF", "EXISTS")
     name = cursor.name(f"the name of the {kind.lower()}").text
     cursor.end("Drop one thing at a time")

@@ -18,7 +18,7 @@ from muntin.errors import SqlError
 from muntin.sql.lexer import DIALECT, Tokens
 
 _KNOWN_PARTS = {"expressions", "from", "from_", "joins", "where", "group", "having", "distinct"}
-_KNOWN_PARTS |= {"order", "limit", "offset"}
+_KNOWN_PARTS |= {"qualify", "order", "limit", "offset"}
 _NESTED = (exp.Query, exp.Subquery, exp.Table, exp.Exists)
 
 
@@ -124,6 +124,8 @@ def _expressions(tree: exp.Select) -> Iterator[exp.Expression]:
         yield from tree.args["group"].expressions
     if tree.args.get("having") is not None:
         yield tree.args["having"].this
+    if tree.args.get("qualify") is not None:
+        yield tree.args["qualify"].this
     if tree.args.get("order") is not None:
         yield from (ordered.this for ordered in tree.args["order"].expressions)
 

@@ -18,7 +18,7 @@ from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
 INTERVAL_HINT = "Write a number and a unit, for example 5 SECONDS or '1 hour 30 minutes'"
 BRACKET_HINT = (
     "A window is written [RANGE 5 SECONDS], [ROWS 100], [PARTITION BY column ROWS 100], "
-    "[UNBOUNDED] or [SINCE '2026-01-01 00:00:00']"
+    "[UNBOUNDED], [SINCE '2026-01-01 00:00:00'] or [UNTIL column]"
 )
 
 
@@ -102,7 +102,7 @@ def read_interval(cursor: Cursor, what: str) -> tuple[int, Token]:
 def read_bracket(
     tokens: Tokens,
 ) -> tuple[TimeWindow | RowsWindow | PartitionedWindow, tuple[Token, ...]]:
-    """Return the window in a pair of brackets, and the tokens of its PARTITION BY columns."""
+    """Return the window in a pair of brackets, and the tokens of the columns that it names."""
     cursor = Cursor(tokens.part(1, len(tokens) - 1))
     columns: list[Token] = []
     window: TimeWindow | RowsWindow | PartitionedWindow
@@ -110,6 +110,9 @@ def read_bracket(
         window = TimeWindow(FOREVER)
     elif cursor.match("SINCE"):
         window = TimeWindow(FOREVER, _instant(cursor))
+    elif cursor.match("UNTIL"):
+        columns.append(cursor.name("a column"))
+        window = TimeWindow(FOREVER, until=columns[0].text)
     elif cursor.match("RANGE"):
         window = TimeWindow(read_interval(cursor, "the window")[0])
     elif cursor.match("PARTITION BY") or cursor.match("PARTITION", "BY"):

@@ -233,6 +233,13 @@ def _source_sql(place: int, source: Scan) -> str:
     they are gone.
     """
     match source.window:
+        case TimeWindow(micros, phase=int(phase)):
+            begun = f"(((ts{place} - {phase}) % {micros}) + {micros}) % {micros}"
+            return f"SELECT *, ts{place} - {begun} + {micros} AS end{place} FROM input{place}"
+        case TimeWindow(micros, until=str(column)):
+            own = f"epoch_us({quote(f'{place}.{column}')})"
+            end = f"coalesce({own}, ts{place} + {micros}) AS end{place}"
+            return f"SELECT *, {end} FROM input{place}"
         case TimeWindow(micros):
             return f"SELECT *, ts{place} + {micros} AS end{place} FROM input{place}"
         case RowsWindow(rows):

@@ -18,10 +18,11 @@ from muntin.model.settings import Settings
 from muntin.plan.expression import ColumnRef, Expression, OutputColumn, quote
 from muntin.plan.nodes import Join, Scan
 from muntin.plan.query import Emit, Query
-from muntin.sql.script import read_script
+from muntin.sql.views import readable
 from muntin.testing.golden import StreamDeclaration
 from muntin.testing.oracle import Oracle
 from muntin.testing.pipeline_oracle import make_oracle
+from muntin.testing.script_views import declare_views
 from muntin.testing.session import Binder
 from muntin.testing.watermark import Arrival, OrderFrontier, Watermark
 
@@ -79,11 +80,11 @@ class OracleDriver:
             name, (source.relation for source in query.sources if not source.stored)
         )
         self._standing[name.casefold()] = _Standing(query, after, name)
+        self._catalog.add_view(readable(query))
 
     def execute(self, sql: str) -> None:
-        """Read the statements, so that what is wrong with them comes up, but do nothing."""
-        for _ in read_script(sql, self._catalog):
-            pass
+        """Read the statements, so that what is wrong with them comes up; keep their views."""
+        declare_views(sql, self._catalog)
 
     def change(self, setting: str, value: str) -> None:
         """Check the setting; it changes nothing."""
@@ -165,6 +166,7 @@ class OracleDriver:
         """Drop a standing query."""
         self._find(query)
         del self._standing[query.casefold()]
+        self._catalog.remove_view(query)
         self._watermark.forget(query)
 
     def restart(self) -> bool:

@@ -31,10 +31,12 @@ from muntin.spark.partition.rescale import emitted, redistributed
 from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.spark.storage import LocalStorage
 from muntin.sql.script import read_query
+from muntin.sql.views import readable
 from muntin.state.advance_limit import Segment
 from muntin.testing.batch_cuts import by_time, cut
 from muntin.testing.compare import accumulate
 from muntin.testing.golden import StreamDeclaration
+from muntin.testing.script_views import declare_views
 
 
 class PartitionDriver:
@@ -89,18 +91,21 @@ class PartitionDriver:
             raise CatalogError(
                 f"there is already a query {name}", hint="Choose another name, or drop it first"
             )
-        self._queries[name.casefold()] = read_query(sql, name, self._catalog)
+        query = read_query(sql, name, self._catalog)
+        self._queries[name.casefold()] = query
+        self._catalog.add_view(readable(query))
         self._results[name.casefold()] = []
         self._taken[name.casefold()] = 0
-        added = DeployedQuery(name, sql, dict(self._settings))
+        added = DeployedQuery(name, query.text, dict(self._settings))
         if self._batch:
             self._settle(PendingChange(added=added))
         else:
             self._change(queries=(*self._deployment.queries, added))
 
     def execute(self, sql: str) -> None:
-        """Nothing: statements are the engine's business, not the partitions'."""
-        raise NotImplementedError(f"partitions run no statements: {sql}")
+        """Keep views; other statements are the engine's business, not the partitions'."""
+        if declare_views(sql, self._catalog):
+            raise NotImplementedError(f"partitions run no statements: {sql}")
 
     def change(self, setting: str, value: str) -> None:
         """Change a setting of the queries to come."""
@@ -156,6 +161,7 @@ class PartitionDriver:
         """Drop a standing query."""
         self._found(query)
         dropped = self._queries.pop(query.casefold())
+        self._catalog.remove_view(query)
         self._settle(PendingChange(dropped=dropped.name))
 
     def restart(self) -> bool:

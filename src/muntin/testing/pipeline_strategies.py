@@ -81,7 +81,7 @@ class PipelineShape:
     """What pipelines may look like: how deeply sub-selects are nested.
 
     Whether there are spreads, what depends on the order of rows (FIRST, LAST, ORDER BY with
-    LIMIT), several windows.
+    LIMIT, row numbers), several windows.
     """
 
     depth: int = 2
@@ -200,6 +200,8 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
             f"{draw(number)}{draw(st.sampled_from(['', '', ' * 2', ' + 1']))} AS c{place}"
             for place in range(columns)
         ]
+        if kind == "plain" and drawn.shape.by_time and draw(st.integers(0, 3)) == 0:
+            return draw(_numbered(items, source, numbers))
         first = draw(_first_rows(drawn, columns, numbers if kind == "plain" else []))
         return (
             f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{', '.join(items)} {source}{first}"
@@ -228,6 +230,22 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
     )
     first = draw(_first_rows(drawn, columns, [key, "COUNT(*)"]))
     return f"SELECT {_items(calls)} {source} GROUP BY {key}{having}{first}"
+
+
+@st.composite
+def _numbered(draw: st.DrawFn, items: list[str], source: str, numbers: list[str]) -> str:
+    """Draw a select with ROW_NUMBER, RANK or DENSE_RANK, selected or in QUALIFY or both."""
+    number = st.sampled_from(numbers)
+    function = draw(st.sampled_from(["ROW_NUMBER", "ROW_NUMBER", "RANK", "DENSE_RANK"]))
+    by = draw(st.sampled_from(["", f"PARTITION BY {draw(number)} "]))
+    order = draw(st.sampled_from(["", " DESC", " NULLS FIRST", " DESC NULLS FIRST"]))
+    call = f"{function}() OVER ({by}ORDER BY {draw(number)}{order})"
+    selected = draw(st.booleans())
+    if selected:
+        items = [*items[:-1], f"{call} AS c{len(items) - 1}"]
+    bounds = ["", " <= 2", " < 3", " = 1", " = 2", " > 1"][0 if selected else 1 :]
+    bound = draw(st.sampled_from(bounds))
+    return f"SELECT {', '.join(items)} {source}{f' QUALIFY {call}{bound}' if bound else ''}"
 
 
 @st.composite
@@ -274,6 +292,12 @@ def _entry(
     texts = tuple(f"{alias}.{name}" for name, declared in relation.columns if declared == "VARCHAR")
     stored = isinstance(relation, StoredTable)
     window = ""
+    if drawn.shape.windows and not stored and draw(st.integers(0, 3)) == 0:
+        size = draw(st.sampled_from([2, 4, 6]))
+        call = draw(st.sampled_from([f"TUMBLE({{}}, {size} SECONDS)", f"HOP({{}}, 2 s, {size} s)"]))
+        bounds = f"CAST(epoch({alias}.window_start) AS INTEGER)"
+        text = f"{call.format(relation.name)} AS {alias}"
+        return _Entry(text, alias, (*numbers, bounds), texts, stored, select="HOP" in call)
     if drawn.shape.windows and not stored:
         column = draw(st.sampled_from([name for name, _ in relation.columns]))
         widths = [

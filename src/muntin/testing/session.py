@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Table
 from muntin.plan.query import Emit, Query
+from muntin.sql.views import readable
 from muntin.testing.cells import read_schema, read_seconds, read_table
 from muntin.testing.compare import (
     accumulate,
@@ -36,6 +37,7 @@ from muntin.testing.golden import (
 )
 from muntin.testing.oracle import Oracle
 from muntin.testing.pipeline_oracle import PipelineOracle, make_oracle
+from muntin.testing.script_views import declare_views
 from muntin.testing.watermark import Arrival, OrderFrontier, Watermark
 
 Binder: TypeAlias = Callable[[str, str, Catalog], Query]
@@ -98,8 +100,11 @@ class Session:
             case DeclareTable(name, columns, _):
                 self._catalog.add(Table(name, read_schema(columns)))
                 self._tables[name] = self._table(action)
+            case Execute(sql):
+                declare_views(sql, self._catalog)
             case Register(name, sql):
                 query = self._bind(sql, name, self._catalog)
+                self._catalog.add_view(readable(query))
                 after = self._watermark.follow(
                     name, (source.relation for source in query.sources if not source.stored)
                 )
@@ -114,6 +119,7 @@ class Session:
                 self._watermark.advance(at)
             case ScriptDrop(query):
                 self._registered.pop(query.casefold(), None)
+                self._catalog.remove_view(query)
                 self._watermark.forget(query)
             case _:
                 pass

@@ -91,12 +91,12 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         ),
         ("ATTACH 'x.db'", "line 1, column 1: 'ATTACH' does not begin a statement."),
         (
-            "CREATE VIEW v AS SELECT 1",
-            "line 1, column 8: unexpected 'VIEW', expected STREAM, TABLE or QUERY.",
+            "CREATE INDEX i ON A (k)",
+            "line 1, column 8: unexpected 'INDEX', expected STREAM, TABLE, VIEW or QUERY.",
         ),
         (
             "CREATE OR REPLACE TABLE t (a INT)",
-            "line 1, column 8: unexpected 'OR', expected STREAM, TABLE or QUERY.",
+            "line 1, column 8: unexpected 'OR', expected STREAM, TABLE, VIEW or QUERY.",
         ),
         ("CREATE STREAM", "line 1, column 14: a name for the stream is missing here."),
         (
@@ -172,7 +172,10 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
             "CREATE QUERY q AS\nSELECT a FROM A LIMIT 1",
             "query q, line 2, column 23: LIMIT without ORDER BY",
         ),
-        ("DROP VIEW v", "line 1, column 6: unexpected 'VIEW', expected STREAM, TABLE or QUERY."),
+        (
+            "DROP INDEX i",
+            "line 1, column 6: unexpected 'INDEX', expected STREAM, TABLE, VIEW or QUERY.",
+        ),
         ("DROP QUERY a, b", "line 1, column 13: unexpected ','. Drop one thing at a time"),
         (
             "SET = 1",

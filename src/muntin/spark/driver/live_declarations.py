@@ -55,6 +55,9 @@ class LiveDeclarations:
         if kind == "query":
             self._drop_query(name, if_exists=if_exists)
             return
+        if kind == "view":
+            self._parts.registry.declared.drop_view(name, if_exists=if_exists)
+            return
         self._check_stopped(f"{kind} {name} cannot be dropped")
         self._parts.registry.drop_relation(kind, name, if_exists=if_exists)
 

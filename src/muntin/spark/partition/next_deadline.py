@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from muntin.model.settings import Settings
-from muntin.model.window import TimeWindow
+from muntin.model.window import TimeWindow, has_own_ends
 from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import is_adapting
 from muntin.runtime.dataflow import Dataflow
@@ -48,7 +48,8 @@ def _due_of(
         reported = query.emit is Emit.SNAPSHOT and bool(windows)
         pending = any(now <= newest[stream] + micros + every for stream, micros in windows)
         return (now // every + 1) * every if reported or pending else None
-    if not query.is_join or is_adapting(settings):
+    own_ends = any(has_own_ends(source.window) for source in query.sources)
+    if not query.is_join or is_adapting(settings) or (own_ends and query.emit is Emit.CHANGES):
         return (
             now + 1 if any(now <= newest[stream] + micros for stream, micros in windows) else None
         )
@@ -72,5 +73,5 @@ def _expiry(query: Query, window: object) -> int:
     0 if it never has one.
     """
     plain = query.is_join and query.emit is Emit.INSERTS
-    leaves = isinstance(window, TimeWindow) and not window.is_landmark
+    leaves = isinstance(window, TimeWindow) and (not window.is_landmark or window.until is not None)
     return window.micros if isinstance(window, TimeWindow) and leaves and not plain else 0
