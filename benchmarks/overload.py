@@ -29,7 +29,7 @@ from benchmarks.overload_executed import (
     run_switch,
 )
 from benchmarks.overload_lab import LAB_ATTRIBUTES, run_lab
-from benchmarks.overload_model import FACTORS, TABLE_3, run_models
+from benchmarks.overload_model import FACTORS, TABLE_3, measure_leaders, run_models
 from benchmarks.overload_plans import run_plans
 from benchmarks.overload_workload import TREES
 from benchmarks.report import Claim, Figure, Progress, Report
@@ -67,6 +67,9 @@ def _parts(scale: Scale) -> dict[str, Callable[[], Found]]:
     parts: dict[str, Callable[[], Found]] = {"models": partial(_models, scale)}
     for shape in TREES:
         parts[f"{shape} plan, selectivities switched"] = partial(run_switch, scale, shape)
+        parts[f"{shape} plan, many matches, selectivities switched"] = partial(
+            run_switch, scale, shape, many=True
+        )
         parts[f"{shape} plan, levels of resources"] = partial(run_levels, scale, shape)
     for shape in TREES:
         parts[f"{scale.plans} random {shape} plans"] = partial(_plans, scale, shape)
@@ -88,7 +91,9 @@ def _side_by_side(parts: Mapping[str, Callable[[], Found]], progress: Progress) 
 
 
 def _models(scale: Scale) -> Found:
-    return Found(*run_models(scale.models))
+    found = Found(*run_models(scale.models))
+    found.rows += measure_leaders(scale.models)
+    return found
 
 
 def _plans(scale: Scale, shape: str) -> Found:
@@ -109,7 +114,9 @@ def summary(rows: Sequence[Mapping[str, Figure]]) -> list[dict[str, Figure]]:
         if (
             "ratio" not in row
             and not chosen
-            and not part.startswith(("resources for", "milliseconds", "freshness could"))
+            and not part.startswith(
+                ("resources for", "milliseconds", "freshness could", "leading heuristic")
+            )
         ):
             continue
         told = {

@@ -57,7 +57,7 @@ def run_lab(
             "results": full.results(begin),
         }
     )
-    return found + _feasible(data, full, begin), plots
+    return found + feasible_rows(data, full, begin), plots
 
 
 def _rows(
@@ -88,7 +88,7 @@ def _rows(
     ]
 
 
-def _feasible(data: str, full: Run, begin: int) -> list[dict[str, Figure]]:
+def feasible_rows(data: str, full: Run, begin: int) -> list[dict[str, Figure]]:
     """Return the share of seconds in which Lemma 1 can hold.
 
     Once with resources for all arrivals, once with the paper's.

@@ -8,7 +8,7 @@ leave some for later at the end.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -46,6 +46,7 @@ class Scale:
     rows: int = 600
     rates: tuple[int, ...] = (5, 10, 20, 40)
     depths: tuple[int, ...] = (2, 3, 4, 5)
+    stores: tuple[int, ...] = (50, 200, 1_000)
     selectivities: tuple[float, ...] = (0.1, 0.25, 0.5, 0.75, 1.0)
     load: int = 2_056
     load_seconds: int = 100
@@ -58,6 +59,7 @@ _QUICK = Scale(
     rows=20,
     rates=(10,),
     depths=(2, 3),
+    stores=(1_000,),
     selectivities=(0.25, 1.0),
     load=200,
     load_seconds=20,
@@ -84,11 +86,21 @@ def cases(scale: Scale) -> Iterator[tuple[str, str, Case]]:
         for query in ("Q3", "Q4")
         for rate in scale.rates
     )
+    yield from (
+        (stores_of(number), f"{rate:g}", replace(case("Q3", rate), stores=number))
+        for number in scale.stores
+        for rate in (scale.rates[0], scale.rates[-1])
+    )
     yield from (("depth, Q2", str(depth), case("Q2", depth=depth)) for depth in scale.depths)
     yield from (
         ("selectivity, Q1", f"{part:g}", case("Q1", selectivity=part))
         for part in scale.selectivities
     )
+
+
+def stores_of(number: int) -> str:
+    """Return the name of the experiment that varies the rate of Q3 with a number of stores."""
+    return f"rates, Q3, {number:,} stores"
 
 
 def _replay_all(case: Case) -> dict[str, Delays]:
@@ -106,12 +118,13 @@ def _sorted(changes: pa.Table) -> pa.Table:
     return changes.sort_by([(name, "ascending") for name in changes.column_names]).combine_chunks()
 
 
-def _loads(scale: Scale, progress: Progress) -> dict[str, dict[str, list[float]]]:
-    """Return CPU seconds to each number of results, per query and strategy.
+Loads = dict[str, dict[str, list[list[float]]]]
+"""CPU seconds to each number of results, by query, strategy and run."""
 
-    Each is the fastest of several runs in turn.
-    """
-    found: dict[str, dict[str, list[float]]] = {}
+
+def _loads(scale: Scale, progress: Progress) -> Loads:
+    """Run all queries at full load, all strategies in turn, several times."""
+    found: Loads = {}
     for query in QUERIES:
         case = Case(query, scale.load, scale.load_seconds, values=10 * scale.load)
         runs: dict[str, list[list[float]]] = {strategy: [] for strategy in STRATEGIES}
@@ -119,10 +132,27 @@ def _loads(scale: Scale, progress: Progress) -> dict[str, dict[str, list[float]]
             progress(f"full load, {query}, run {repeat + 1} of {scale.repeats}")
             for strategy, seconds in runs.items():
                 seconds.append(seconds_to(case, strategy, scale.marks, scale.batch))
-        found[query] = {
-            strategy: min(seconds, key=lambda one: one[-1]) for strategy, seconds in runs.items()
-        }
+        found[query] = runs
     return found
+
+
+def _fastest(runs: Sequence[list[float]]) -> list[float]:
+    return min(runs, key=lambda seconds: seconds[-1])
+
+
+def _ratios(loads: Loads) -> list[dict[str, object]]:
+    """Return Hybrid's CPU time over Negative Tuple's in each round of each query."""
+    return [
+        {
+            "experiment": "full load",
+            "case": query,
+            "hybrid over negative, by run": [
+                round(one[-1] / other[-1], 3)
+                for one, other in zip(runs["hybrid"], runs["negative"], strict=True)
+            ],
+        }
+        for query, runs in loads.items()
+    ]
 
 
 def bench_pipelines(progress: Progress, *, quick: bool = False) -> Report:
@@ -135,7 +165,10 @@ def bench_pipelines(progress: Progress, *, quick: bool = False) -> Report:
         if case not in done:
             progress(f"{experiment}: {varied}")
             done[case] = _replay_all(case)
+        assert case.stores or all(delays.results for delays in done[case].values()), case.query
         for strategy, delays in done[case].items():
+            if not delays.results:  # few stores, always present: the number never changes
+                continue
             rows.append(
                 {
                     "experiment": experiment,
@@ -151,7 +184,11 @@ def bench_pipelines(progress: Progress, *, quick: bool = False) -> Report:
             series.setdefault(experiment, {}).setdefault(STRATEGIES[strategy], []).append(
                 (place, delays.average)
             )
-    loads = _loads(scale, progress)
+    runs = _loads(scale, progress)
+    loads = {
+        query: {strategy: _fastest(some) for strategy, some in by_strategy.items()}
+        for query, by_strategy in runs.items()
+    }
     for query, by_strategy in loads.items():
         for strategy, seconds in by_strategy.items():
             rows.append(
@@ -187,6 +224,7 @@ def bench_pipelines(progress: Progress, *, quick: bool = False) -> Report:
         [{**row, "wrong": row.get("wrong", "")} for row in rows],
         _claims(rows, loads, scale),
         plots=_plots(series, loads, scale),
+        details=_ratios(runs),
     )
 
 

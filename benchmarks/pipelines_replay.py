@@ -45,7 +45,10 @@ class Delays:
 
 
 def replay(case: Case, strategy: str | None) -> Delays:
-    """Run a query row by row on the simulated clock, once its window is full."""
+    """Run a query row by row on the simulated clock, once its window is full.
+
+    Without any results the delays are not a number.
+    """
     engine, q = case.start(strategy)
     times = {name: _times(rows) for name, rows in case.streams.items()}
     for name, rows in case.streams.items():
@@ -67,7 +70,7 @@ def replay(case: Case, strategy: str | None) -> Delays:
         if len(results):
             delays.append(free - _micros(results))
             changes.append(results)
-    found = np.concatenate(delays) / 1_000
+    found = np.concatenate(delays) / 1_000 if delays else np.array([np.nan])
     return Delays(
         pa.concat_tables(changes),
         float(found.mean()),

@@ -61,6 +61,8 @@ class Case:
         How many streams Q2 joins.
     values
         How many items and stores there are; items of Q2 follow from its selectivity.
+    stores
+        How many stores there are, if not as many as items.
     """
 
     query: str
@@ -69,6 +71,7 @@ class Case:
     selectivity: float = 0.25
     depth: int = 2
     values: int = 100
+    stores: int = 0
 
     @property
     def names(self) -> list[str]:
@@ -112,7 +115,7 @@ class Case:
         times = np.cumsum(gaps) * _STEP + number
         return pa.table(
             {
-                "StoreID": random.integers(0, self.values, count),
+                "StoreID": random.integers(0, self.stores or self.values, count),
                 "ItemID": random.integers(0, self._items, count),
                 "Price": random.integers(1, _PRICES + 1, count),
                 "ts": pa.array(times).cast(pa.timestamp("us")),

@@ -17,9 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from benchmarks import shared_engine
 from benchmarks.plots import Plot
 from benchmarks.report import Claim, Figure, Progress, Report
+from benchmarks.shared_long import claims_of_lengths, compare_lengths
 from benchmarks.shared_runs import (
     AT_ONCE,
     EXACT,
@@ -53,6 +56,10 @@ def bench_shared(progress: Progress, *, quick: bool = False) -> Report:
     for name in WINDOWS:
         progress(f"windows alone: {name}")
         alone.append(compare_alone(name, scale))
+    lengths = []
+    for name in WINDOWS:
+        progress(f"steady state: {name}")
+        lengths.append(compare_lengths(name, scale))
     progress("through the engine")
     engine = shared_engine.compare(scale.engine)
     return Report(
@@ -62,10 +69,16 @@ def bench_shared(progress: Progress, *, quick: bool = False) -> Report:
         [
             *_claims([one for one in found if one.case.experiment != EXACT]),
             *_claims_alone(alone),
+            *claims_of_lengths(lengths, scale),
             *claims_of_engine(engine),
         ],
         plots=_plots(found, scale),
-        details=[*(detail for one in found for detail in _details(one)), *alone, engine],
+        details=[
+            *(detail for one in found for detail in _details(one)),
+            *alone,
+            *lengths,
+            engine,
+        ],
     )
 
 
@@ -146,6 +159,11 @@ def _details(found: Found) -> Iterator[dict[str, object]]:
                 "mean by result": round(middle.by_result / 1_000, 2),
                 "mean by window": (middle.means / 1_000).round(2).tolist(),
                 "longest by window": (middle.most / 1_000).round(1).tolist(),
+                "longest by window, median of runs": np.median(
+                    [times.most / 1_000 for times in mine], axis=0
+                )
+                .round(1)
+                .tolist(),
                 "mean by query in all runs": [round(times.by_query / 1_000, 2) for times in mine],
                 "join buffer": max(times.rows_stored for times in mine),
                 "input buffer": max(times.rows_waiting for times in mine),

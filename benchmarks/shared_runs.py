@@ -36,7 +36,7 @@ QUERIES = 30
 MANY = 24
 """Of them on one window: 80 %."""
 SKEWED = "Small-Large"
-_SEVEN = (1,) * 7
+SEVEN = (1,) * 7
 AT_ONCE = 50
 _QUIET = 0.2
 _ALONE_RATE, _ALONE_ROWS = 600, 2_000
@@ -66,6 +66,8 @@ class Scale:
     places: tuple[int, ...] = tuple(range(7))
     engine: shared_engine.Bursts = field(default_factory=shared_engine.Bursts)
     alone_rate: int = _ALONE_RATE
+    steady: int = 100_000
+    """New rows of a run as long as those of [Hammad03]."""
 
 
 FULL = Scale()
@@ -80,6 +82,7 @@ QUICK = Scale(
     (0, 6),
     shared_engine.Bursts(20, 500, 200, 2, 1),
     2,
+    4_000,
 )
 
 
@@ -157,12 +160,12 @@ def cases(scale: Scale) -> Iterator[Case]:
             yield Case(
                 f"windows, {join.replace('_', ' ')}",
                 name,
-                Sharing(windows, _SEVEN, join, BUCKETS[join]),
+                Sharing(windows, SEVEN, join, BUCKETS[join]),
                 streams,
             )
     for name, windows in WINDOWS.items():
-        yield Case(EXACT, name, Sharing(windows, _SEVEN, "hash"), plain["hash"])
-    skewed = Sharing(WINDOWS[SKEWED], _SEVEN, "hash", BUCKETS["hash"])
+        yield Case(EXACT, name, Sharing(windows, SEVEN, "hash"), plain["hash"])
+    skewed = Sharing(WINDOWS[SKEWED], SEVEN, "hash", BUCKETS["hash"])
     for burst in scale.bursts:
         yield Case("bursts", f"{burst:g} rows", skewed, replace(plain["hash"], burst=burst))
     for place in scale.places:
@@ -209,7 +212,7 @@ def compare_alone(name: str, scale: Scale) -> dict[str, Figure]:
     join = "nested_loop"
     windows = WINDOWS[name]
     streams = Streams(scale.alone_rate, min(_ALONE_ROWS, scale.rows[join]), at_once=AT_ONCE)
-    sharing, single = Sharing(windows, _SEVEN, join), Sharing(windows[:1], (1,), join)
+    sharing, single = Sharing(windows, SEVEN, join), Sharing(windows[:1], (1,), join)
     ratios: dict[str, list[float]] = {scheduler: [] for scheduler in SCHEDULERS}
     metronome = Metronome(sharing, streams)
     second = service_time(sharing, streams, metronome) * 2 * streams.rate / _QUIET

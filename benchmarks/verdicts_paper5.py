@@ -23,26 +23,42 @@ _HEURISTICS = ("equal_hj", "global_hjpr", "ebest_hjp", "sbest_hjp")
 _FACTORS = ("1.5 windows", "3 windows", "5 windows")
 _STALE = "stale results, counted"
 _TABLE = "Table 3"
+_MANY = "5 to 50 matches per probe"
 _GAIN = (
-    "Executed plans have far fewer results per probe than the paper's Table 3, and leave less to "
-    "gain."
+    "With 0.15 to 10 matches per probe a plan leaves less to gain than with the 2 to 500 of the "
+    "paper's Table 3."
 )
 _BURSTS = (
     "The paper does not tell by what it joins. By humidity matches come in bursts, and ratios "
-    "differ from one stretch to the next."
+    "differ from one stretch to the next. By epoch a probe meets only rows of the same 31 s, which "
+    "the models do not represent: equal budgets let the same epochs through everywhere."
 )
 
 
 def _switched(document: Document) -> Outcome:
-    ratios = [
-        claimed(document, f"{shape} plan, executed, selectivities switched: results of jaqpot")
-        for shape in _SHAPES
-    ]
-    text = (
-        f"results over the best heuristic's: {short(ratios[0])} (linear), {short(ratios[1])} "
-        "(bushy)"
+    few, many = (_of_switched(document, kind) for kind in ("executed", _MANY))
+    told = f"with {_MANY}: {_both(many)}" if many else f"with {_MANY}: in the next run"
+    judged = many or few
+    return graded(
+        f"results over the best heuristic's: {_both(few)}; {told}",
+        holds=min(judged) >= 2,
+        direction=min(judged) > 1,
     )
-    return graded(text, holds=min(ratios) >= 2, direction=min(ratios) > 1)
+
+
+def _of_switched(document: Document, kind: str) -> list[float]:
+    """Return JAQPOT's results over the best heuristic's by shape; nothing if not measured."""
+    begin = f"plan, {kind}, selectivities switched: results of jaqpot"
+    try:
+        return [claimed(document, f"{shape} {begin}") for shape in _SHAPES]
+    except LookupError:
+        if kind == _MANY:
+            return []
+        raise
+
+
+def _both(ratios: Sequence[float]) -> str:
+    return f"{short(ratios[0])} (linear), {short(ratios[1])} (bushy)"
 
 
 def _over_heuristics(shape: str, paper: float) -> Experiment:
@@ -113,25 +129,33 @@ def _leading(document: Document) -> Outcome:
             leaders.append(max(_HEURISTICS, key=lambda policy: rows[policy][level]))
             kept.append(leaders[-1] == "global_hjpr")
     found = ", ".join(dict.fromkeys(leaders))
-    return in_cases(kept, f"it leads at {counted(kept)} levels; the leaders are {found}")
+    text = f"it leads at {counted(kept)} levels; the leaders are {found}"
+    varied = [row for row in document["details"] if row["part"] == "leading heuristic"]
+    told = "; ".join(
+        f"{row['parameters']}, {row['plan']}: {row['global_hjpr leads at']} of 4" for row in varied
+    )
+    return in_cases(kept, f"{text}; by sizes of states: {told or 'in the next run'}")
 
 
 def _lab(document: Document) -> Outcome:
-    rows = [
-        row
-        for row in document["details"]
-        if str(row["part"]).endswith("readings by humidity")
-        or str(row["part"]).endswith("Intel lab by humidity")
-    ]
-    ratios = [row["ratio"] for row in rows if "ratio" in row]
-    if not ratios:
-        raise LookupError("there are no readings")
-    made_up = ", made-up readings" if str(rows[0]["part"]).startswith("made") else ""
-    text = (
-        f"{', '.join(short(ratio) for ratio in ratios)} with 300, 600 and 900 probes per second "
-        f"(paper: 2.8, 2.5, 3.4){made_up}"
-    )
-    return graded(text, holds=min(ratios) >= 2.5, direction=min(ratios) > 1)
+    """Judge both attributes, where resources are below those of saturation."""
+    told, limited = [], []
+    for by in ("humidity", "epoch"):
+        rows = [row for row in document["details"] if str(row["part"]).endswith(f"by {by}")]
+        ratios = {row["resources"]: row["ratio"] for row in rows if "ratio" in row}
+        if not ratios:
+            raise LookupError(f"there are no readings by {by}")
+        enough = rows_with(rows, policy="saturation")[0]["resources"]
+        limited += [ratio for resources, ratio in ratios.items() if resources < enough]
+        free = [resources for resources in ratios if resources >= enough]
+        made_up = ", made-up readings" if str(rows[0]["part"]).startswith("made") else ""
+        saturated = f" ({short(enough)} are enough for all)" if free else ""
+        told.append(
+            f"by {by} {', '.join(short(ratio) for ratio in ratios.values())}{saturated}{made_up}"
+        )
+    text = f"with 300, 600 and 900 probes per second {'; '.join(told)} (paper: 2.8, 2.5, 3.4)"
+    outcome = in_cases([ratio > 1 for ratio in limited], text)
+    return graded(text, holds=min(limited) >= 2.5, direction=outcome.verdict != "does not hold")
 
 
 def _stale_shares(document: Document) -> dict[tuple[str, str], Sequence[float]]:
@@ -157,12 +181,29 @@ def _staleness(document: Document) -> Outcome:
     )
 
 
+def _reached(document: Document) -> str:
+    """Return how often Lemma 1 could hold on the lab's readings with the resources there are.
+
+    Of the run that counts stale results if it is there, else of that without limits by humidity.
+    """
+    rows = rows_with(document["details"], part="freshness could be kept", freshness="1.5 windows")
+    same = [row for row in rows if str(row["plan"]).endswith("of the stale results")]
+    row = (same or [row for row in rows if str(row["plan"]).endswith("by humidity")])[0]
+    most = row["probes/s it takes, median"]
+    needed = f"where any suffice, {most:,} (median)" if isinstance(most, int) else "no number does"
+    return (
+        f"there 300 probes/s satisfy Lemma 1 in {percent(row['with 300 probes/s'])} of the "
+        f"seconds; {needed}"
+    )
+
+
 def _refreshed(document: Document) -> Outcome:
     shares = _stale_shares(document)
     ours = {plan: one[0] for (plan, policy), one in shares.items() if policy == "jaqpot"}
     theirs = {plan: one[0] for (plan, policy), one in shares.items() if policy == "grepp"}
     enforced = claimed(document, "stale results of jaqpot with freshness enforced")
     told = ", ".join(f"{plan} {percent(share)}" for plan, share in ours.items())
+    told += f" ({_reached(document)})"
     text = (
         f"by refresh rates alone stale at 1.5 windows: {told}; with freshness enforced, as is "
         f"usual, {enforced:.0f} results"
@@ -271,9 +312,10 @@ EXPERIMENTS = (
         "JAQPOT's refresh rates keep stale results away",
         "overload",
         _refreshed,
-        "Lemma 1 is about average rates; streams that come in bursts break it for a while. So "
-        "freshness is also enforced: what is too old leaves "
-        "the states.",
+        "On the lab's readings no probe budgets can satisfy Lemma 1 with these resources, so that "
+        "all of them go to throughput, as under GrePP; on the bushy plan a margin for random "
+        "variation is not affordable. So freshness is also enforced: what is too old leaves the "
+        "states.",
     ),
     Experiment(
         5,

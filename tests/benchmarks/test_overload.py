@@ -12,19 +12,23 @@ import pytest
 
 from benchmarks import overload, overload_workload
 from benchmarks.overload import bench_overload
-from benchmarks.overload_executed import Scale, over_optimum
+from benchmarks.overload_executed import MANY, STALE_LAB, Scale, over_optimum
 from benchmarks.overload_model import (
     FEW_MATCHES,
+    INNER_STATES,
     LEVELS,
     TABLE_3,
     measure_curves,
     measure_freshness,
+    measure_leaders,
 )
 from benchmarks.overload_plans import Drawn
 from benchmarks.overload_run import Setup, run
 from benchmarks.overload_workload import LAB_GROUPS, SECOND, TREES, Chain, Lab
 
-TINY = Scale(12, (0.4,), 600, ("jaqpot", "equal_hj"), plans=1, models=2, analyses=2, filled=1)
+TINY = Scale(
+    12, (0.4,), 600, ("jaqpot", "equal_hj"), plans=1, models=2, analyses=2, many=100, filled=1
+)
 
 
 def silent(_: str) -> None:
@@ -74,6 +78,13 @@ def test_jaqpot_is_the_optimum_that_keeps_freshness(shape: str) -> None:
     assert curves.shares["grepp"] == pytest.approx(curves.shares["optimum"])
 
 
+def test_sizes_of_inner_states_decide_which_heuristic_leads() -> None:
+    rows = measure_leaders(4)
+    assert len(rows) == len(INNER_STATES) * len(TREES)
+    assert len({row["leaders"] for row in rows}) > 1
+    assert all(0 < float(row["equal_hj"]) <= 1 for row in rows)
+
+
 def test_longer_freshness_costs_less() -> None:
     shares = [
         float(row["share of resources"]) for row in measure_freshness(FEW_MATCHES, "linear", 6)
@@ -121,9 +132,15 @@ def test_the_report_has_all_parts() -> None:
         "executed",
         "random plans",
         "freshness could be kept",
+        "leading heuristic",
         "stale results, counted",
     } <= parts
     assert json.loads(report.to_json())["name"] == "overload"
+    switched = [row for row in report.details if row["part"] == "switched selectivities"]
+    assert {(row["plan"], row.get("parameters")) for row in switched} == {
+        (shape, kind) for shape in TREES for kind in (None, MANY)
+    }
+    assert f"five groups, {STALE_LAB}" in {row["plan"] for row in report.details}
     stale = [claim for claim in report.claims if "stale" in claim.text]
     assert stale
     assert all(claim.holds for claim in stale)

@@ -19,6 +19,7 @@ TINY = Scale(
     rows=20,
     rates=(10,),
     depths=(3,),
+    stores=(1_000,),
     selectivities=(1.0,),
     load=200,
     load_seconds=20,
@@ -51,6 +52,18 @@ def test_selectivities_are_those_of_the_paper() -> None:
     )
     assert pc.mean(pc.is_in(left, right).cast(pa.float64())).as_py() == pytest.approx(0.6, abs=0.02)
     assert "S1.Price > 15" in pair.sql
+
+
+def test_stores_vary_apart_from_items() -> None:
+    few = Case("Q3", 100, 10, stores=10).streams["Sales_1"]
+    assert pc.count_distinct(few.column("StoreID")).as_py() == 10
+    assert pc.count_distinct(few.column("ItemID")).as_py() == 100
+
+
+def test_a_number_of_stores_that_never_changes_has_no_delay() -> None:
+    delays = replay(Case("Q3", 40, 5, stores=2), "hybrid")
+    assert delays.results == 0
+    assert np.isnan(delays.average)
 
 
 def test_delays_follow_from_rows_and_ticks() -> None:
@@ -115,6 +128,12 @@ def test_the_report_has_every_strategy_its_claims_and_plots() -> None:
     ratios = [delay[query, "Input Triggered"] / delay[query, "Hybrid"] for query in QUERIES]
     assert report.claims[2].measured == pytest.approx(min(ratios), abs=0.05)
     reported = json.loads(report.to_json())
+    assert [one["case"] for one in reported["details"]] == list(QUERIES)
+    assert all(len(one["hybrid over negative, by run"]) == 1 for one in reported["details"])
+    stores = [row for row in report.rows if row["experiment"] == "rates, Q3, 1,000 stores"]
+    assert {STRATEGIES[name] for name in ("probing", "negative", "hybrid")} <= {
+        row["strategy"] for row in stores
+    }
     assert {plot["file"] for plot in reported["plots"]} >= {
         "pipelines-queries.svg",
         "pipelines-depth-q2.svg",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -238,7 +239,87 @@ def test_intervals_of_golab03_are_judged(where: str, change: dict[str, float]) -
     assert experiment.judge(intervals(**change)).verdict is Verdict.FAILS
 
 
-def test_a_best_interval_that_does_not_grow_with_buckets_is_a_direction() -> None:
+def test_a_best_interval_has_to_grow_with_buckets_at_both_rates() -> None:
     experiment = next(one for one in EXPERIMENTS if one.where == "6.4, Figure 4a")
     assert experiment.judge(intervals()).verdict is Verdict.HOLDS
-    assert experiment.judge(intervals(best=1)).verdict is Verdict.DIRECTION
+    assert experiment.judge(intervals(best=1)).verdict is Verdict.FAILS
+    mixed = intervals()
+    others = [row for row in intervals(best=1)["rows"] if row["sweep"] == "intervals, rates 1"]
+    mixed["rows"] = [row for row in mixed["rows"] if row["sweep"] != others[0]["sweep"]] + others
+    assert experiment.judge(mixed).verdict is Verdict.FAILS
+
+
+def test_of_two_lazy_intervals_the_longer_has_to_take_less() -> None:
+    rates = {"eager": 9.0, "lazy 5": 6.0, "lazy 10": 5.0}
+
+    def judge(**changed: float) -> Verdict:
+        rows = [
+            {"join": f"{interval}, {join}", "rows/s": rate}
+            for interval, rate in {
+                **rates,
+                **{name.replace("_", " "): rate for name, rate in changed.items()},
+            }.items()
+            for join in ("nested loop", "hash")
+        ]
+        return find("The longer the interval").judge({"rows": rows}).verdict
+
+    assert judge() is Verdict.HOLDS
+    assert judge(lazy_10=7.0) is Verdict.FAILS
+
+
+def test_longest_times_are_medians_of_runs_where_there_are_some() -> None:
+    medians = "longest by window, median of runs"
+
+    def judge(**figures: float) -> Outcome:
+        rows = [
+            {
+                "experiment": "windows, hash",
+                "scheduler": scheduler,
+                "clock": clock,
+                "longest by window": [1.0, longest],
+                **({medians: [1.0, figures[scheduler]]} if figures else {}),
+            }
+            for scheduler, longest in (("mqt", 3.0), ("swf", 2.0))
+            for clock in ("measured", "simulated")
+        ]
+        return find("The longest response time").judge({"rows": [], "details": rows})
+
+    assert judge().verdict is Verdict.FAILS
+    assert "next run" in judge().result
+    assert judge(mqt=1.0, swf=2.0).verdict is Verdict.HOLDS
+
+
+def test_hybrid_is_cheaper_only_if_it_is_in_every_run() -> None:
+    experiment = find("Hybrid costs less")
+    document = copy.deepcopy(dict(DOCUMENTS["pipelines"]))
+
+    def judge(most: float) -> Outcome:
+        ratios = {"hybrid over negative, by run": [0.7, most]}
+        document["details"] = [{"case": query, **ratios} for query in ("Q2", "Q3", "Q4")]
+        return experiment.judge(document)
+
+    assert judge(0.9).verdict is Verdict.HOLDS
+    assert judge(1.1).verdict is Verdict.DIRECTION
+    assert "0.7 to 1.1" in judge(1.1).result
+
+
+def test_plans_with_many_matches_decide_once_they_are_measured() -> None:
+    experiment = find("When selectivities change")
+    document = copy.deepcopy(dict(DOCUMENTS["overload"]))
+    for shape in ("linear", "bushy"):
+        text = f"{shape} plan, 5 to 50 matches per probe, selectivities switched: results of jaqpot"
+        document["claims"] = [CLAIM | {"claim": text, "measured": 2.5}, *document["claims"]]
+    assert experiment.judge(document).verdict is Verdict.HOLDS
+
+
+def test_readings_of_the_lab_are_judged_by_both_attributes_where_resources_are_short() -> None:
+    document = copy.deepcopy(dict(DOCUMENTS["overload"]))
+    for row in document["details"]:
+        if "ratio" in row and str(row["part"]).endswith("by epoch"):
+            row["ratio"] = 0.5
+    assert find("On the lab's sensors").judge(document).verdict is Verdict.FAILS
+
+
+def test_stale_results_of_the_lab_stand_beside_what_lemma_1_allows() -> None:
+    result = find("JAQPOT's refresh rates").judge(DOCUMENTS["overload"]).result
+    assert re.search(r"satisfy Lemma 1 in [\d.]+ % of the seconds", result)

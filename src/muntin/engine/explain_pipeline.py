@@ -14,6 +14,7 @@ from muntin.plan.description import Description, Fact
 from muntin.plan.join import JoinPlan
 from muntin.plan.node import Node
 from muntin.plan.query_plan import QueryPlan
+from muntin.planner.rules.choose_expiry import BY_PROBES
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
 
@@ -62,9 +63,18 @@ def _described(
         Fact("emit", str(query.emit), f"emits {query.emit} {timing}"),
         Fact("every_seconds", query.every / SECOND if query.every else None),
     )
-    return Description(
-        "query", f"query {query.name}", facts, (_node(query.root, leaves, entries),), ("operators",)
-    )
+    children = (*_expiry(plan), _node(query.root, leaves, entries))
+    return Description("query", f"query {query.name}", facts, children, ("reasons", "operators"))
+
+
+def _expiry(plan: QueryPlan) -> Iterator[Description]:
+    """Say that expiry by probes, if it is set, is that of the joins below only."""
+    for expiry in dict.fromkeys(join.expiry for join in plan.joins if join.expiry in BY_PROBES):
+        reason = (
+            f"expiry = '{expiry}' has no effect above joins: operators there subtract every row "
+            "when it ends, so they hold no expired rows"
+        )
+        yield Description("reasons[]", reason, (Fact("reason", reason),))
 
 
 def _node(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from muntin.kernels import layout
 from muntin.model.clock import BEFORE_ALL, format_instant
 from muntin.operators.join import NewRows
+from muntin.planner.rules.choose_expiry import expiry_without_effect
 from muntin.runtime.metrics import Measured, WorkMark, measured_between
 
 if TYPE_CHECKING:
@@ -67,8 +68,12 @@ class JoinMetrics:
     def without_effect(self) -> dict[str, str]:
         """Return the settings that have no effect on the join, each with the reason."""
         join = self._join
-        reason = join.scheduling.without_effect(join.plan, join.group)
-        return {"scheduler": reason} if reason else {}
+        plan, given = join.plan, join.settings.expiry.policy
+        reasons = {
+            "scheduler": join.scheduling.without_effect(plan, join.group),
+            "expiry": expiry_without_effect(given, plan.expiry, len(plan.sources)),
+        }
+        return {name: reason for name, reason in reasons.items() if reason}
 
     def stats(self) -> dict[str, object]:
         """Return all counts of the join."""

@@ -271,3 +271,29 @@ def test_an_expiry_policy_that_does_not_apply_is_named(policy: str) -> None:
     assert without in e.explain("retracting")
     assert without in e.explain("grouping")
     assert "has no effect" not in e.explain("inserting")
+    assert "this join retracts" in without_effect(e, "retracting")["expiry"]
+    assert "expiry" not in without_effect(e, "inserting")
+
+
+@pytest.mark.parametrize("policy", ["probe", "all"])
+def test_an_expiry_policy_has_no_effect_in_operators_above_joins(policy: str) -> None:
+    e = engine(expiry=policy, pipeline="hybrid")
+    above = f"expiry = '{policy}' has no effect above joins"
+    e.query(
+        "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW 9 SECONDS",
+        name="grouping",
+    )
+    assert above in e.explain("grouping")
+    assert f"algorithm eager, expiry {policy}" in e.explain("grouping")
+    assert "expiry" not in without_effect(e, "grouping")
+    e.query("SELECT DISTINCT k FROM A WINDOW 9 SECONDS WITH (pipeline = 'probing')", name="single")
+    assert above in e.explain("single")
+    why = "no row looks into the window of a single source"
+    assert f"the setting expiry = '{policy}' has no effect: {why}" in e.explain("single")
+    assert without_effect(e, "single")["expiry"] == why
+
+
+def without_effect(e: muntin.Engine, query: str) -> dict[str, str]:
+    found = e.handle(query).stats()["without_effect"]
+    assert isinstance(found, dict)
+    return found

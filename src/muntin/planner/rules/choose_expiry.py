@@ -21,18 +21,23 @@ from muntin.planner.unit_costs import UnitCosts
 
 _NANO = 1e-9
 _LAZY = {Algorithm.LAZY, Algorithm.GENERAL_LAZY}
+BY_PROBES = {Expiry.PROBE, Expiry.PROBE_INSERT, Expiry.PROBE_ALL, Expiry.ALL}
+"""The policies of [Kostowski06], which remove rows from the buckets that new rows look into."""
 
 
 def choose_expiry(draft: JoinDraft) -> JoinDraft:
     """Choose the expiry policy and its interval."""
     expiry, interval, reason = _choose(draft)
     given = draft.settings.expiry.policy
+    why_not = expiry_without_effect(given, expiry, len(draft.query.sources))
     return replace(
         draft,
         expiry=expiry,
         expiry_interval=interval,
         expiry_reason=reason,
-        without_effect=_without_effect(given) if given and given is not expiry else "",
+        without_effect=f"the setting expiry = '{given}' has no effect: {why_not}"
+        if why_not
+        else "",
     )
 
 
@@ -56,11 +61,18 @@ def _choose(draft: JoinDraft) -> tuple[Expiry, int | None, str]:
     return cheapest_expiry(draft.graph, settings, lengths, draft.known.costs)
 
 
-def _without_effect(given: Expiry) -> str:
-    return (
-        f"the setting expiry = '{given}' has no effect: this join retracts every row in its turn, "
-        "so its windows hold no expired rows"
-    )
+def expiry_without_effect(given: Expiry | None, expiry: Expiry, sources: int) -> str:
+    """Return why a policy that was set does nothing for a join; empty if it does something.
+
+    ``expiry`` is the policy that the join uses.
+    """
+    if given is None:
+        return ""
+    if given is not expiry:
+        return "this join retracts every row in its turn, so its windows hold no expired rows"
+    if given in BY_PROBES and sources == 1:
+        return "no row looks into the window of a single source"
+    return ""
 
 
 def cheapest_expiry(

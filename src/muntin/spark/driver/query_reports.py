@@ -83,6 +83,9 @@ class QueryReports:
     def _without_effect(self, name: str, given: Settings) -> dict[str, str]:
         """Return the settings of a query that have no effect, each with the reason."""
         overload, found = given.overload, self._scheduler_without_effect(name, given)
+        measured = self._writer.metrics.queries.get(name.casefold(), QueryMetrics())
+        if "expiry" in measured.without_effect:
+            found["expiry"] = measured.without_effect["expiry"]
         if overload.mode is OverloadMode.ADAPT and overload.probe_choice is ProbeChoice.KEY:
             found["probe_choice"] = (
                 "partitions have different keys, so that a slice of all keys would load them "
