@@ -6,6 +6,7 @@ A match is emitted when its newer row arrives, a row without any when it leaves 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
@@ -39,7 +40,7 @@ rows = st.lists(
     ),
     max_size=14,
 )
-CONDITIONS = {
+CONDITIONS: Mapping[str, Callable[[Row, Row], bool]] = {
     "A.k = B.k": lambda a, b: a.key is not None and a.key == b.key,
     "A.k = B.k AND A.v < B.v": lambda a, b: (
         a.key is not None and a.key == b.key and a.value < b.value

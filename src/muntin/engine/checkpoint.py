@@ -29,7 +29,7 @@ from muntin.engine.query_registry import QueryEntry, QueryRegistry
 from muntin.engine.registrar import Registrar
 from muntin.engine.suspended_query import SuspendedQuery
 from muntin.errors import InputError
-from muntin.model.catalog import Catalog, Stream, Table
+from muntin.model.catalog import Catalog, Stream, Table, View
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
 from muntin.plan.description import Description, Fact
@@ -95,6 +95,7 @@ class EngineState:
 
     streams: tuple[Stream, ...]
     tables: tuple[Table, ...]
+    views: tuple[View, ...]
     declared: int
     stamp: int
     settings: Mapping[str, str]
@@ -153,6 +154,7 @@ class EngineCheckpoint:
         """Return the state of the engine; called under its lock, while no work is deferred."""
         snapshot = self._dataflow.snapshot()
         catalog, arrivals = self._declared.catalog, self._registrar.arrivals
+        queries = self._declared.queries
         empty = {
             name: replace(each, late=each.late.slice(0, 0))
             for name, each in snapshot.streams.items()
@@ -160,6 +162,7 @@ class EngineCheckpoint:
         state = EngineState(
             tuple(catalog.streams()),
             tuple(catalog.tables()),
+            tuple(view for view in catalog.views() if view.name.casefold() not in queries),
             catalog.declared,
             BEFORE_ALL if arrivals is None else arrivals.last,
             self._declared.settings.changed(),
@@ -217,7 +220,9 @@ class EngineCheckpoint:
     def restore(self, folder: Path) -> None:
         """Continue where the engine was that wrote the checkpoint; this one is new."""
         state = read_state(folder, EngineState)
-        self._declared.catalog = Catalog.restored([*state.streams, *state.tables], state.declared)
+        self._declared.catalog = Catalog.restored(
+            [*state.streams, *state.tables], state.views, state.declared
+        )
         for name, value in state.settings.items():
             self._declared.set(name, value)
         schemas = {each.name: each.schema for each in state.streams}

@@ -118,13 +118,19 @@ class Catalog:
 
     @property
     def declared(self) -> int:
-        """The number of streams that were declared, also of those that were removed."""
+        """Return the number of streams that were declared, also of those that were removed."""
         return self._declared
 
     @classmethod
-    def restored(cls, relations: Iterable[Stream | Table], declared: int) -> Catalog:
-        """Return a catalog with relations in their places, after so many declared streams."""
-        return cls({relation.name.casefold(): relation for relation in relations}, declared)
+    def restored(
+        cls, relations: Iterable[Stream | Table], views: Iterable[View], declared: int
+    ) -> Catalog:
+        """Return a catalog with relations in their places, after ``declared`` streams in all."""
+        return cls(
+            {relation.name.casefold(): relation for relation in relations},
+            {view.name.casefold(): view for view in views},
+            declared,
+        )
 
     def remove(self, name: str) -> None:
         """Remove a relation that :meth:`find` finds."""

@@ -236,3 +236,21 @@ def test_a_checkpoint_while_running_in_the_background_is_complete(tmp_path: Path
     again = muntin.Engine.restore(tmp_path, clock=None)
     assert again.handle("q").answer().equals(engine.handle("q").answer())
     assert again.handle("q").poll().to_pylist() == engine.handle("q").poll().to_pylist()
+
+
+def test_views_and_queries_that_read_queries_come_back(tmp_path: Path) -> None:
+    engine = started()
+    engine.execute("CREATE VIEW low AS SELECT k FROM A WHERE k < 2")
+    engine.query("SELECT COUNT(*) AS n FROM low WINDOW 10 SECONDS", name="lows")
+    engine.query("SELECT k FROM q WHERE n > 1", name="frequent")
+    push(engine, 1, 2, 3, 4)
+    engine.checkpoint(tmp_path)
+    restored = muntin.Engine.restore(tmp_path)
+    restored.query("SELECT k FROM low WINDOW 10 SECONDS", name="later")
+    for each in (engine, restored):
+        push(each, 5, 6, 7)
+        each.advance(8 * SECOND)
+    handles = {handle.name: handle for handle in restored.queries()}
+    assert handles["lows"].answer().to_pylist() == [{"n": 5}]
+    assert sorted(handles["frequent"].answer().column("k").to_pylist()) == [0, 1, 2]
+    assert sorted(handles["later"].answer().column("k").to_pylist()) == [0, 1]
