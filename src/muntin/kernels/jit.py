@@ -5,7 +5,8 @@ call), never at import. Compiled code is kept in numba's cache beside the source
 cache folder when that is read-only, so only the first start on a machine pays for it.
 
 numba takes a cached kernel for fresh as long as the file that defines it has not changed, but most
-of a kernel is inlined from other files. So our stamp is the text of all of them.
+of a kernel is inlined from other files. So our stamp is the text of all of them. A cache that
+cannot be read, since it is damaged or names what an older version had, is emptied.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import numba
 import numpy as np
+from numba.core.caching import NullCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -76,17 +78,30 @@ class Kernel:
     def compile(self) -> bool:
         """Make the code ready, and return whether the cache on disk had it."""
         if self._entry is None:
-            if isinstance(self.types[0], str):
-                self._compiled.compile(self.types[0])
+            text = isinstance(self.types[0], str)
+            types = self.types[0] if text else tuple(map(_type, self.types))
+            try:
+                self._compiled.compile(types)
+            except Exception:  # noqa: BLE001 (if it was not the cache, compiling fails again)
+                self._empty_cache()
+                self._compiled.compile(types)
+            if text:
                 self._entry = self._compiled
             else:
-                self._compiled.compile(tuple(map(_type, self.types)))
                 self._compiled.disable_compile()
                 (compiled,) = self._compiled.overloads.values()
                 self._entry = compiled.entry_point
                 if guard is not None:
                     self._entry = guard(self, compiled.entry_point)
         return not self._compiled.stats.cache_misses
+
+    def _empty_cache(self) -> None:
+        """Forget what the cache has of this kernel; without write access, do without a cache."""
+        cached = self._compiled._cache  # noqa: SLF001 (see above)
+        try:
+            cached.flush()
+        except OSError:
+            self._compiled._cache = NullCache()  # noqa: SLF001
 
 
 def kernel(*types: Any, part: str = "") -> Callable[[Function], Function]:

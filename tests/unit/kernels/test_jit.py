@@ -112,3 +112,42 @@ def test_a_kernel_takes_named_tuples_and_refuses_other_types(
         if guard:
             with pytest.raises(TypeError):
                 made(Two(np.arange(6)[::2], 3), table, 0.5)
+
+
+KERNEL = """
+from muntin.kernels.jit import Kernel
+
+def double(x):
+    return 2 * x
+
+if __name__ == "__main__":
+    kernel = Kernel(double, (int,))
+    print(kernel.compile(), kernel(21))
+"""
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [b"", b"cut off", b"cnone.such\nName\n."])
+def test_a_cache_that_cannot_be_read_is_written_again(
+    tmp_path: Path, ending: str, damage: bytes
+) -> None:
+    script = tmp_path / "doubling.py"
+    script.write_text(KERNEL, encoding="utf-8")
+
+    def run() -> str:
+        done = subprocess.run(
+            [sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=120
+        )
+        return done.stdout
+
+    assert run() == "False 42\n"
+    assert run() == "True 42\n"
+    (file,) = (tmp_path / "__pycache__").glob(f"*.{ending}")
+    content = file.read_bytes()
+    # An index begins with the version of numba, so that only what follows is another one's.
+    kept = (
+        content[: content.index(b".") + 1] if ending == "nbi" and damage.startswith(b"c") else b""
+    )
+    file.write_bytes(kept + damage)
+    assert run().endswith(" 42\n")
+    assert run() == "True 42\n"
