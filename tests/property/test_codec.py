@@ -18,10 +18,10 @@ from muntin.operators.join.probe_limiter import Budgets
 from muntin.runtime.codec import decode, encode
 from muntin.runtime.external_quota import LimitState
 from muntin.runtime.frames import CheckpointError, pack
-from muntin.spark.driver.global_stage_log import Entry
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.deployment_file import StoredDeployment, encode_deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch
+from muntin.spark.partition.global_stage_log import Entry
 from muntin.spark.partition.manifests import Manifest, PartitionChange
 from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.retained_batches import RetainedBatch

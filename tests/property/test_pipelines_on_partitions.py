@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
 from muntin.plan.query import Emit
-from muntin.spark.driver import global_stage
-from muntin.spark.driver.global_stage import GlobalStages
+from muntin.spark.driver.global_stages import GlobalStages
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput, to_blob
 from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition import recovery
+from muntin.spark.partition import global_stage, recovery
 from muntin.spark.partition.recovery import RecoverablePartition
 from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.spark.storage import LocalStorage
@@ -31,6 +30,7 @@ from muntin.testing.pipeline_oracle import PipelineOracle
 from muntin.testing.pipeline_strategies import PipelineShape, pipeline_cases
 from muntin.testing.strategies import Shape
 from tests.property.case_runs import bind_pipeline, describe, start
+from tests.unit.spark.partition.stage_orders import StageOwner
 
 DUCK = Duck()
 SECOND = 1_000_000
@@ -56,6 +56,7 @@ class Run:
             {} for _ in range(partitions)
         ]
         self._stages = GlobalStages(LocalStorage(folder), DUCK)
+        self._owner = StageOwner(self.program, folder)
 
     def build_again(self) -> None:
         self._partitions = [
@@ -64,10 +65,13 @@ class Run:
         ]
         self._stages = GlobalStages(LocalStorage(self._folder), DUCK)
 
-    def apply(self, partition_batches: Sequence[PartitionBatch], *, twice: bool) -> pa.Table:
+    def apply(
+        self, partition_batches: Sequence[PartitionBatch], *, twice: bool, moved: bool
+    ) -> pa.Table:
         """Return the results of a batch.
 
-        With ``twice`` the driver fails before the batch is complete, and it is repeated.
+        With ``twice`` the driver fails before the batch is complete, and it is repeated. The global
+        stage runs in the driver, or has ``moved`` to a state server.
         """
         outputs: list[PartitionOutput] = []
         for partition, partition_batch, store in zip(
@@ -78,10 +82,20 @@ class Run:
             for gone in applied.gone:
                 del store[gone]
             outputs += applied.outputs
-        results = self._deliver(partition_batches[0].batch, outputs)
-        return self._deliver(partition_batches[0].batch, outputs) if twice else results
+        before, batch = self._owner.state, partition_batches[0].batch
+        results = self._deliver(batch, outputs, moved=moved)
+        if twice:
+            self._owner.state = before
+            results = self._deliver(batch, outputs, moved=moved)
+        if moved:
+            self._stages = GlobalStages(LocalStorage(self._folder), DUCK)
+        else:
+            self._owner.state = ""
+        return results
 
-    def _deliver(self, batch: int, outputs: Sequence[PartitionOutput]) -> pa.Table:
+    def _deliver(self, batch: int, outputs: Sequence[PartitionOutput], *, moved: bool) -> pa.Table:
+        if moved and self.placed[0].distribution.last is not None:
+            return self._owner.results(batch, outputs)
         places = self._stages.begin(self.program, self.placed, batch)
         return self._stages.result(places["q"], self.placed[0], batch, partial(tables_of, outputs))
 
@@ -117,7 +131,14 @@ def in_process(case: Case, until: int) -> pa.Table:
     return q.poll()
 
 
-def on_partitions(case: Case, partitions: int, until: int, events: dict[int, str]) -> pa.Table:
+def on_partitions(
+    case: Case,
+    partitions: int,
+    until: int,
+    events: dict[int, str],
+    elsewhere: Collection[int] = (),
+) -> pa.Table:
+    """Return the results; in the batches ``elsewhere`` a state server has the global stage."""
     with tempfile.TemporaryDirectory() as folder:
         run = Run(case, partitions, Path(folder))
         note(
@@ -129,7 +150,8 @@ def on_partitions(case: Case, partitions: int, until: int, events: dict[int, str
         for number, batch in enumerate(partition_batches(case, run.program, until)):
             if events.get(number) == "again":
                 run.build_again()
-            found.append(run.apply(batch, twice=events.get(number) == "twice"))
+            twice, moved = events.get(number) == "twice", number in elsewhere
+            found.append(run.apply(batch, twice=twice, moved=moved))
         return pa.concat_tables(found)
 
 
@@ -142,12 +164,17 @@ EVENTS = st.dictionaries(st.integers(0, 7), st.sampled_from(["again", "twice"]),
     st.sampled_from([1, 2, 5]),
     st.integers(0, 20),
     EVENTS,
-    st.sampled_from([-(10**6), 0, 20_000]),
+    st.tuples(st.sampled_from([-(10**6), 0, 20_000]), st.sets(st.integers(0, 7))),
 )
 def test_results_are_those_of_one_engine_and_of_the_oracle(
-    case: Case, partitions: int, beyond: int, events: dict[int, str], few: int
+    case: Case,
+    partitions: int,
+    beyond: int,
+    events: dict[int, str],
+    stages: tuple[int, set[int]],
 ) -> None:
-    """Compact the log after every batch, after some, or never; see ``few``."""
+    """Compact the log after every batch, after some, or never; move global stages to and fro."""
+    few, elsewhere = stages
     query = bind_pipeline(case)
     until = case.end + beyond * SECOND
     with (
@@ -155,7 +182,7 @@ def test_results_are_those_of_one_engine_and_of_the_oracle(
         patch.object(recovery, "FEW", few),
         patch.object(stream_log, "_FEW", 0),
     ):
-        found = on_partitions(case, partitions, until, events)
+        found = on_partitions(case, partitions, until, events, elsewhere)
     assert_same_changes(in_process(case, until), found)
     oracle = case.oracle(query)
     assert isinstance(oracle, PipelineOracle)

@@ -98,6 +98,14 @@ def unpack(content: Buffer, kind: str, where: str) -> tuple[Any, list[memoryview
     return value, blobs
 
 
+def length_of(start: Buffer) -> int:
+    """Return the length of a frame, given its first :data:`PREFIX` bytes; 0 if it is damaged."""
+    if len(start) < PREFIX:
+        return 0
+    _, _, _, total, _, _ = _PREFIX.unpack_from(start)
+    return int(total)
+
+
 def _check(view: memoryview, where: str) -> int:
     """Check everything outside the header and return the length of the header."""
     if bytes(view[:8]) != MAGIC:

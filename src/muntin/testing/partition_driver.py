@@ -19,7 +19,7 @@ from muntin.errors import CatalogError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.query import Query
-from muntin.spark.driver.global_stage import GlobalStages
+from muntin.spark.driver.global_stages import GlobalStages
 from muntin.spark.driver.query_changes import PendingChange, exports, settled
 from muntin.spark.exchange.carried_rows import carried_parts
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment

@@ -16,7 +16,6 @@ import pytest
 
 from muntin.runtime.frames import MAGIC, VERSION, pack, unpack, write_file
 from muntin.spark.driver.checkpoint import Checkpoint, CheckpointError
-from muntin.spark.driver.global_stage_log import StageLog
 from muntin.spark.driver.query_changes import PendingChange, settled
 from muntin.spark.driver.streaming_query import _packer, _packers
 from muntin.spark.exchange import deployment_file
@@ -24,6 +23,7 @@ from muntin.spark.exchange.carried_rows import carried_parts
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment, QueryChange
 from muntin.spark.exchange.deployment_file import DeploymentFile
 from muntin.spark.exchange.messages import PartitionOutput, from_blob, to_blob
+from muntin.spark.partition.global_stage_log import StageLog
 from muntin.spark.partition.manifests import ManifestLog
 from muntin.spark.partition.spool import Spool
 from muntin.spark.partition.stored_batches import decode_batch

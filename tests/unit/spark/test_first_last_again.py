@@ -16,7 +16,7 @@ import pytest
 import muntin
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
-from muntin.spark.driver.global_stage import GlobalStages
+from muntin.spark.driver.global_stages import GlobalStages
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput
 from muntin.spark.exchange.packer import Packer

@@ -41,6 +41,7 @@ from muntin.spark.driver.query_reports import QueryReports
 from muntin.spark.driver.registry import SparkRegistry
 from muntin.spark.driver.run_state import RunState
 from muntin.spark.driver.shutdown import BatchInterrupted
+from muntin.spark.driver.stage_job import StageJob
 from muntin.spark.driver.subscriptions import Subscriptions
 from muntin.spark.exchange.carried_rows import remove_carried, remove_unclaimed
 from muntin.spark.exchange.controls import Controls
@@ -92,6 +93,7 @@ class BatchLoop:
         self._subscriptions = parts.subscriptions
         self._reports = parts.reports
         self._stage: PartitionStage
+        self._stage_job: StageJob
         self._report: Callable[[float], None] = lambda _: None
         self._repeated = -1
         """The micro-batch of Spark that was begun before this start."""
@@ -110,6 +112,7 @@ class BatchLoop:
         """
         checkpoint, run = self._checkpoint, self._state.run
         self._stage = PartitionStage(checkpoint.tasks, checkpoint.storage, run, driver)
+        self._stage_job = StageJob(self._stage, checkpoint.lease)
         self._report = report
         self._repeated = self._checkpoint.logs.last_planned()
         self._checkpoint.manifests.sweep()
@@ -224,7 +227,7 @@ class BatchLoop:
         order.give(context)
         with ThreadPoolExecutor(1) as pool:  # beside the job, as it waits for the disk
             synced = None if spark is None else pool.submit(self._checkpoint.logs.sync, spark)
-            found = self._writer.run(outputs, batch)
+            found = self._writer.run(outputs, batch, self._stage_job)
         if synced is not None:
             synced.result()
         self._checkpoint.lease.check()

@@ -26,8 +26,8 @@ from muntin.spark.storage import storage_at
 BatchOutputs: TypeAlias = dict[tuple[str, str], list[Row]]
 """The outputs of a batch by kind and name."""
 
-_MERGED = "merged"
-"""The kind of outputs of the second job."""
+MERGED = "merged"
+"""The kind of outputs of a second job that are results."""
 
 
 def collect(outputs: DataFrame) -> BatchOutputs:
@@ -74,35 +74,35 @@ class ResultPlanner:
         many = []
         for name in self._merged:
             split = tuple(
-                tuple(map(_piece, found.get((changes_kind(part), name), ())))
+                tuple(map(piece_of, found.get((changes_kind(part), name), ())))
                 for part in range(self.parts)
             )
             if any(split):
-                few = tuple(map(_piece, found.get((RESULTS, name), ())))
+                few = tuple(map(piece_of, found.get((RESULTS, name), ())))
                 many.append(ChangesToMerge(name, split, few, inserts_only[name]))
-                found[_MERGED, name] = []
+                found[MERGED, name] = []
         if not many:
             return
         targets = {name: target for name, target in self._merged.items() if target is not None}
         task = MergeTask(tuple(many), ResultPlan(targets), self._task_spool, batch)
         parts = spark.range(0, self.parts, 1, self.parts)
         for (kind, name), rows in collect(parts.mapInArrow(task.__call__, OUTPUT)).items():
-            found[WRITTEN if kind == WRITTEN else _MERGED, name] = rows
+            found[WRITTEN if kind == WRITTEN else MERGED, name] = rows
 
     def results(
         self, found: BatchOutputs, placed: PlacedQuery, schema: pa.Schema
     ) -> BatchResults | None:
         """Return the results of a query as executors wrote them; None if the driver merges them."""
         name = placed.query.name
-        if not placed.is_final and (_MERGED, name) not in found:
+        if not placed.is_final and (MERGED, name) not in found:
             return None
-        pieces = found.get((RESULTS if placed.is_final else _MERGED, name), [])
+        pieces = found.get((RESULTS if placed.is_final else MERGED, name), [])
         files = found.get((WRITTEN, name), [])
         return BatchResults(
             schema,
             sum(row["rows"] for row in (*files, *pieces)),
             tuple(row["file"] for row in files),
-            tuple(map(_piece, pieces)),
+            tuple(map(piece_of, pieces)),
             self._task_spool.take,
         )
 
@@ -112,5 +112,6 @@ def written_files(found: BatchOutputs, name: str) -> list[str]:
     return [row["file"] for row in found.get((WRITTEN, name), [])]
 
 
-def _piece(row: Row) -> Piece:
+def piece_of(row: Row) -> Piece:
+    """Return the rows of an output as they were sent."""
     return bytes(row["blob"]), row["file"]

@@ -34,9 +34,10 @@ from muntin.spark.driver.batch_outputs import (
     written_files,
 )
 from muntin.spark.driver.checkpoint import CheckpointError
-from muntin.spark.driver.global_stage import GlobalStages
+from muntin.spark.driver.global_stages import GlobalStages
 from muntin.spark.driver.metrics import RunMetrics
 from muntin.spark.driver.registry import RegisteredQuery
+from muntin.spark.driver.stage_job import StageBatch, StageJob
 from muntin.spark.driver.suspended_queries import SuspendedQueries, suspension
 from muntin.spark.exchange.controls import HELD
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
@@ -153,14 +154,24 @@ class OutputWriter:
         query = placed.query
         return query.name in self._subscribed and not query.is_join and not placed.is_final
 
-    def run(self, outputs: DataFrame, batch: int) -> BatchOutputs:
-        """Run the partitions and return their outputs."""
+    def run(self, outputs: DataFrame, batch: int, job: StageJob) -> BatchOutputs:
+        """Run the partitions and the global stages on executors; return all outputs."""
         found = collect(outputs)
         inserts_only = {
             name: self._placed[place].query.emit is Emit.INSERTS
             for name, place in self._places.items()
         }
         self._results.merge(found, inserts_only, batch, outputs.sparkSession)
+        placed = {
+            place: self._placed[place]
+            for place in self._places.values()
+            if place not in self._suspended.reasons
+        }
+        given = StageBatch(batch, placed, self._targets, self._subscribed, self._results.parts)
+        for place, answer in job.run(given, found, self.stages, outputs.sparkSession).items():
+            self.metrics.unsent += answer.unsent
+            if answer.failure:
+                self._suspended.add(place, placed[place].query.name, answer.failure)
         return found
 
     def write(

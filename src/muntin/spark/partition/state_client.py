@@ -22,13 +22,21 @@ from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from muntin.errors import RunError
 from muntin.spark.partition.server_files import idle_keys, short_path
 from muntin.spark.partition.socket_timeouts import limit
 from muntin.spark.partition.stored_batches import StoredBatch
-from muntin.spark.partition.wire import ALIVE, Answer, Order, receive_answer, send
+from muntin.spark.partition.wire import (
+    ALIVE,
+    Answer,
+    Order,
+    StageAnswer,
+    StageOrder,
+    receive_answer,
+    send,
+)
 from muntin.spark.temp_files import private_folder, sweep
 
 _log = logging.getLogger("muntin.spark")
@@ -51,6 +59,10 @@ LOST = "cannot be brought to batch"
 
 class StateServerError(RunError):
     """A state server failed or could not be started."""
+
+
+Ask: TypeAlias = Callable[[Connection], tuple[Any, ...]]
+"""Sends a request over a connection and returns the answer."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +150,19 @@ def _applied(connection: Connection, request: Request) -> tuple[Any, ...]:
     return receive_answer(connection, _PATIENCE)
 
 
+def _staged(connection: Connection, order: StageOrder, deployment: bytes) -> tuple[Any, ...]:
+    """Send an order for a global stage, and the deployment if it is needed; return the answer."""
+    send(connection, ("stage", order))
+    answer = receive_answer(connection, _PATIENCE)
+    if answer[0] == "deploy?":
+        send(connection, ("deploy", deployment))
+        answer = receive_answer(connection, _PATIENCE)
+        if answer[0] == "deployed":
+            send(connection, ("stage", order))
+            answer = receive_answer(connection, _PATIENCE)
+    return answer
+
+
 class StateClient:
     """Connects to the state server of a partition.
 
@@ -155,16 +180,11 @@ class StateClient:
 
     def apply(self, request: Request) -> Answer:
         """Apply a batch to the partition."""
-        try:
-            answer = self._asked(request)
-        except (EOFError, OSError):
-            # Another executor of this host had started the server, which ended with it.
-            answer = self._asked_again(request)
+        answer = self._asked(
+            lambda connection: self._answer(connection, request), request.order.version
+        )
         if answer[0] == "failed":
-            raise StateServerError(
-                f"partition {self._number} failed: {answer[1]}",
-                hint="The batch will be tried again from the checkpoint",
-            )
+            raise self._failed(f"partition {self._number}", answer[1])
         if answer[0] != "applied":
             damage = f": {answer[1]}" if answer[0] == "damaged" else ""
             raise StateServerError(
@@ -175,10 +195,48 @@ class StateClient:
         applied: Answer = answer[1]
         return applied
 
-    def _asked(self, request: Request) -> tuple[Any, ...]:
+    def run_stage(self, query: str, order: StageOrder, deployment: bytes) -> StageAnswer:
+        """Run the global stage of a query, which the server holds beside its partition."""
+        answer = self._asked(
+            lambda connection: _staged(connection, order, deployment), order.batch - 1
+        )
+        name = f"the global stage of query {query}"
+        if answer[0] == "failed":
+            raise self._failed(name, answer[1])
+        if answer[0] != "staged":
+            raise StateServerError(
+                f"{name} {LOST} {order.batch - 1} from the checkpoint: {answer[1]}",
+                hint="Restore it, or begin a new one",
+            )
+        staged: StageAnswer = answer[1]
+        return staged
+
+    @staticmethod
+    def _failed(what: str, reason: str) -> StateServerError:
+        return StateServerError(
+            f"{what} failed: {reason}", hint="The batch will be tried again from the checkpoint"
+        )
+
+    def _asked(self, ask: Ask, after: int) -> tuple[Any, ...]:
+        """Return the answer of the server, or that of another one if it ends meanwhile."""
+        try:
+            return self._asked_once(ask)
+        except (EOFError, OSError):
+            pass  # another executor of this host had started the server, which ended with it
+        try:
+            return self._asked_once(ask)
+        except (EOFError, OSError) as error:
+            raise StateServerError(
+                f"the process of partition {self._number} ended twice "
+                f"in the middle of the batch after {after}",
+                hint="Check that the machine has enough memory; "
+                "the batch will be tried again from the checkpoint",
+            ) from error
+
+    def _asked_once(self, ask: Ask) -> tuple[Any, ...]:
         with self._connected() as connection:
             try:
-                return self._answer(connection, request)
+                return ask(connection)
             except TimeoutError:
                 process = _peer(connection.fileno())
                 _killed(process)
@@ -205,17 +263,6 @@ class StateClient:
             if answer[0] == "rebuilt":
                 answer = _applied(connection, request)
         return answer
-
-    def _asked_again(self, request: Request) -> tuple[Any, ...]:
-        try:
-            return self._asked(request)
-        except (EOFError, OSError) as error:
-            raise StateServerError(
-                f"the process of partition {self._number} ended twice "
-                f"in the middle of the batch after {request.order.version}",
-                hint="Check that the machine has enough memory; "
-                "the batch will be tried again from the checkpoint",
-            ) from error
 
     def stop(self, patience: float = 10.0) -> int | None:
         """Make the server idle, if there is one; it releases its partition.

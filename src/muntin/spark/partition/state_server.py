@@ -32,6 +32,7 @@ from muntin.kernels.jit import prepare
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.exchange.deployment_file import decode_deployment
 from muntin.spark.exchange.messages import PartitionBatch
+from muntin.spark.partition.held_stages import HeldStages
 from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import PushConnection, PushTarget
 from muntin.spark.partition.recovery import Applied, RecoverablePartition
@@ -71,10 +72,12 @@ class StateServer:
         self._file = ""
         """The file of the last batch that was applied; its name is unique to the attempt."""
         self._push = PushConnection()
+        self._stages = HeldStages(self._push)
 
     def release(self) -> None:
         """Release the partition and the connection to the driver."""
         self._partition, self._digest, self._file = None, "", ""
+        self._stages.release()
         self._push.drop()
         gc.collect()
 
@@ -85,6 +88,9 @@ class StateServer:
             return
         if request[0] == "extend":
             self._extend(connection, request[1])
+            return
+        if request[0] in {"stage", "deploy"}:
+            self._stages.answer(connection, request)
             return
         order: Order = request[1]
         frame = connection.recv_bytes()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from muntin.runtime.codec import decode_values, encode_values
 from muntin.runtime.frames import CheckpointError
@@ -57,6 +58,51 @@ class Answer:
     stats: PartitionMetrics
 
 
+Pieces: TypeAlias = tuple[tuple[bytes, str], ...]
+"""Outputs of partitions: their rows as bytes, or the names of files in the spool."""
+
+
+@dataclass(frozen=True)
+class StageOrder:
+    """What to do with the outputs of partitions for the global stage of one query in one batch.
+
+    The stage must be in the state with the name ``state``, see :class:`StageAnswer`; empty if it
+    has to be rebuilt from its log below ``logs``. ``place`` is that of the query in the deployment
+    with a ``digest``. ``changes`` are by name of the part. ``token`` and ``starts`` are those of
+    the driver's fence. With a ``target`` the results are sent to subscribers.
+    """
+
+    place: int
+    batch: int
+    state: str
+    digest: str
+    changes: Mapping[str, Pieces]
+    clock: Pieces
+    logs: Location
+    token: str
+    starts: Mapping[str, int]
+    spool: Location
+    results: ResultPlan
+    target: PushTarget | None = None
+
+
+@dataclass(frozen=True)
+class StageAnswer:
+    """What a global stage did in a batch: where its results are, and the ``state`` it is in now.
+
+    ``state`` is a name that no other attempt gives; empty after a ``failure`` of the query.
+    ``rows`` is the number of rows that the stage has, ``obsolete`` the batch before which entries
+    of its log are not needed, and ``unsent`` results may not have reached subscribers.
+    """
+
+    sent: list[Sent]
+    state: str
+    rows: int = 0
+    obsolete: int | None = None
+    unsent: int = 0
+    failure: str = ""
+
+
 _MESSAGES: dict[str, tuple[Any, ...]] = {
     "apply": (Order,),
     "extend": (bytes,),
@@ -69,6 +115,11 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
     "release": (Path, Path),
     "released": (),
     "applied": (Answer,),
+    "stage": (StageOrder,),
+    "deploy?": (),
+    "deploy": (bytes,),
+    "deployed": (),
+    "staged": (StageAnswer,),
     "failed": (str,),
 }
 """The types of the arguments of each word."""

@@ -41,6 +41,32 @@ class Fence:
         return {}
 
 
+@dataclass(frozen=True)
+class LentFence(Fence):
+    """The right of a driver as its tasks have it: they write under its token, and delete nothing.
+
+    A task may outlive the right of its driver. What it writes then is ignored, like what the driver
+    itself would write.
+    """
+
+    lent: str
+    """The token of the driver."""
+    begun: Mapping[str, int]
+
+    @property
+    def token(self) -> str:
+        """The token of the driver."""
+        return self.lent
+
+    def check(self) -> None:
+        """Refuse: only the driver knows whether it still has the right to delete."""
+        raise AssertionError("tasks delete nothing of what their driver replaces")
+
+    def starts(self) -> dict[str, int]:
+        """Return after which batches the driver and those before it began, by token."""
+        return dict(self.begun)
+
+
 def counts(batch: int, token: str, starts: Mapping[str, int]) -> bool:
     """Return whether what a holder has written for a batch counts.
 

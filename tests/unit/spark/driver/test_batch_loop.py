@@ -55,7 +55,7 @@ class Writer:
     def plan(self, *_: object) -> Any:
         return ()
 
-    def run(self, outputs: Any, _: int) -> BatchOutputs:
+    def run(self, outputs: Any, _: int, __: object) -> BatchOutputs:
         self.rows = outputs.rows
         return {}
 

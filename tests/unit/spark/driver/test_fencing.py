@@ -10,9 +10,9 @@ import pytest
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.driver import lease as module
 from muntin.spark.driver.control_queue import ControlQueue
-from muntin.spark.driver.global_stage_log import StageLog
 from muntin.spark.driver.lease import Lease, LeaseTiming
 from muntin.spark.driver.suspended_queries import SuspendedQueries
+from muntin.spark.partition.global_stage_log import StageLog
 from muntin.spark.partition.manifests import ManifestLog, PartitionChange
 from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.retained_batches import RetainedBatch

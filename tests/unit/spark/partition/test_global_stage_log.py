@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from muntin.runtime.frames import CheckpointError
-from muntin.spark.driver.global_stage_log import StageLog
+from muntin.spark.partition.global_stage_log import StageLog
 from muntin.spark.storage import LocalStorage
 
 
@@ -76,3 +76,21 @@ def test_damaged_and_missing_files_are_named(tmp_path: Path) -> None:
         log.load(3)
     (tmp_path / "000000000002.changes").unlink()
     assert [entry[0] for entry in values(log, 2)] == [0]
+
+
+def test_the_length_is_known_without_reading_and_the_size_is_what_is_relied_on(
+    tmp_path: Path,
+) -> None:
+    log = StageLog(LocalStorage(tmp_path))
+    lengths = []
+    for batch in range(3):
+        log.write(batch, [table(*range(batch))], None, whole=batch != 1)
+        lengths.append((tmp_path / f"{batch:012d}.changes").stat().st_size)
+        assert log.size == (sum(lengths) if batch == 1 else lengths[-1])
+    again = StageLog(LocalStorage(tmp_path))
+    assert again.length(2) == sum(lengths[:2])
+    again.load(2)
+    assert again.size == sum(lengths[:2])
+    for file in tmp_path.iterdir():
+        file.write_bytes(b"")
+    assert again.length(3) == 0

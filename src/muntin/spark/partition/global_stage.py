@@ -1,15 +1,15 @@
-"""The global stage of pipelines: the operators that need the rows of all partitions.
+"""The global stage of a query: the operators that need the rows of all partitions.
 
 Partitions send the changes of their parts. Since all of them have reached the same instant, the
 changes of an instant are complete within a batch. They are sorted by time and run through the
 remaining operators. The state of those can be rebuilt from the rows that were taken, which a
-:class:`muntin.spark.driver.global_stage_log.StageLog` keeps.
+:class:`muntin.spark.partition.global_stage_log.StageLog` keeps. So it does not matter which process
+runs a stage: the driver, or the state server that :mod:`muntin.spark.partition.stage_task` asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,16 +22,13 @@ from muntin.operators.net_changes import left_of
 from muntin.operators.pipeline import PipelineOperator
 from muntin.operators.signed import Changes
 from muntin.plan.query import Emit, Query
+from muntin.runtime.frames import CheckpointError
 from muntin.runtime.pipeline_output import PipelineOutput
-from muntin.spark.driver.checkpoint import CheckpointError
-from muntin.spark.driver.global_stage_log import StageLog
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
-from muntin.spark.exchange.merge_results import merged
 from muntin.spark.exchange.messages import from_blob
-from muntin.spark.partition.partition import CLOCK, RESULTS
+from muntin.spark.partition.global_stage_log import StageLog
 from muntin.spark.storage import Storage
 
-OutputsOf: TypeAlias = Callable[[str, str], Sequence[pa.Table]]
 FEW = 20_000
 """Changes beyond twice the rows left of them that may be kept before they are replaced."""
 
@@ -79,7 +76,11 @@ class _Operators:
 
 
 class GlobalStage:
-    """The global stage of one query; ``rows`` is the number of rows it has of all parts."""
+    """The global stage of one query; ``rows`` is the number of rows it has of all parts.
+
+    Entries of the ``log`` before the batch ``obsolete`` are not needed any more. The driver deletes
+    them, see :mod:`muntin.spark.storage.fence`.
+    """
 
     def __init__(
         self, placed: PlacedQuery, tables: Mapping[str, pa.Table], storage: Storage, duck: Duck
@@ -90,12 +91,22 @@ class GlobalStage:
         self._parts = placed.parts
         self._tables = tables
         self._duck = duck
-        self._log = StageLog(storage)
+        self.log = StageLog(storage)
+        self.obsolete: int | None = None
         self._operators: _Operators | None = None
         self._version = -1
         self._whole: int | None = None
         """The batch of the last complete entry."""
         self._weight = self.rows = 0
+
+    @classmethod
+    def of(
+        cls, placed: PlacedQuery, deployment: Deployment, storage: Storage, duck: Duck
+    ) -> GlobalStage:
+        """Return the global stage of a query of a deployment, with its log in a storage."""
+        stored = {source.relation for source in placed.query.sources if source.stored}
+        tables = {name: from_blob(deployment.tables[name]) for name in stored}
+        return cls(placed, tables, storage, duck)
 
     def run(
         self, batch: int, found: Mapping[str, Sequence[pa.Table]], clock: Sequence[pa.Table]
@@ -109,7 +120,7 @@ class GlobalStage:
         # If this fails, it has to be rebuilt.
         operators, self._operators = self._operators, None
         assert operators is not None, "it was loaded"
-        tables = [_changes_of(part, found) for part in self._parts]
+        tables = [changes_of(part, found) for part in self._parts]
         before = operators.following
         results = operators.take([_changes(table) for table in tables], *_times(clock))
         self._note(batch, tables, operators.following, changed=before != operators.following)
@@ -127,12 +138,12 @@ class GlobalStage:
 
     def load(self, batch: int) -> None:
         """Build the state before a batch."""
-        entries = self._log.load(batch)
+        entries = self.log.load(batch)
         self._operators = _Operators(self.query, self._tables, self._duck)
         self._whole, self._weight, self.rows = None, 0, 0
         if not entries:
             return
-        tables = _net([entry.tables() for entry in entries], self._duck)
+        tables = net([entry.tables() for entry in entries], self._duck)
         self._whole = entries[0].batch
         self._weight = sum(len(table) for entry in entries for table in entry.tables())
         self.rows = sum(map(len, tables))
@@ -142,8 +153,7 @@ class GlobalStage:
         self, batch: int, tables: list[pa.Table], following: int | None, *, changed: bool
     ) -> None:
         """Write the changes of a batch, or the rows left of all changes once those are fewer."""
-        if self._whole is not None and self._whole < batch:
-            self._log.prune(self._whole)
+        self.obsolete = self._whole
         came = sum(map(len, tables))
         if not (came or changed or self._whole is None):
             return
@@ -151,102 +161,18 @@ class GlobalStage:
         self.rows += sum(int(_changes(table).signs.sum()) for table in tables)
         whole = self._whole is None or self._weight > 2 * self.rows + FEW
         if whole and self._whole is not None:
-            tables = _net(
-                [*(entry.tables() for entry in self._log.load(batch)), tables], self._duck
-            )
+            tables = net([*(entry.tables() for entry in self.log.load(batch)), tables], self._duck)
             self._weight = self.rows
-        self._log.write(batch, tables, following, whole=whole)
+        self.log.write(batch, tables, following, whole=whole)
         self._whole = batch if whole else self._whole
 
 
-class GlobalStages:
-    """The global stages of all queries that have one, by place; their logs are in ``storage``."""
-
-    def __init__(self, storage: Storage, duck: Duck) -> None:
-        self._storage = storage
-        self._kept: set[str] | None = None
-        self._duck = duck
-        self._stages: dict[int, GlobalStage] = {}
-
-    def begin(
-        self, deployment: Deployment, placed: Sequence[PlacedQuery], batch: int
-    ) -> dict[str, int]:
-        """Return the places of the queries in force in a batch, by name; close other stages."""
-        active = deployment.active(deployment.epoch(batch))
-        kept = {_folder(place, deployment) for place in active}
-        self._stages = {place: self._stages[place] for place in active if place in self._stages}
-        for place in active:
-            if placed[place].distribution.last is not None and place not in self._stages:
-                stored = {
-                    source.relation for source in placed[place].query.sources if source.stored
-                }
-                tables = {name: from_blob(deployment.tables[name]) for name in stored}
-                self._stages[place] = GlobalStage(
-                    placed[place],
-                    tables,
-                    self._storage.below(_folder(place, deployment)),
-                    self._duck,
-                )
-                self._stages[place].prepare(batch)
-        if kept != self._kept:
-            left = [name for name in self._storage.tree() if name.partition("/")[0] not in kept]
-            self._storage.delete(left)
-            self._kept = kept
-        return {placed[place].query.name: place for place in active}
-
-    def rescale(
-        self,
-        deployment: Deployment,
-        placed: Sequence[PlacedQuery],
-        before: Deployment,
-        batch: int,
-        found: Mapping[str, Sequence[pa.Table]],
-    ) -> None:
-        """Replace the rows of all stages after ``batch``, because partitions are others now.
-
-        ``found`` has the changes of all parts, which add up to the same results as those that the
-        partitions of ``before`` sent. The logs of those stay until :meth:`begin`, so that a start
-        that is killed before the state of the partitions is replaced finds them.
-        """
-        for place in deployment.active(deployment.epoch(batch + 1)):
-            entries = StageLog(self._storage.below(_folder(place, before))).load(batch + 1)
-            if placed[place].distribution.last is None or not entries:
-                continue
-            tables = [_changes_of(part, found) for part in placed[place].parts]
-            folder = _folder(place, deployment)
-            self._storage.delete_tree(folder)
-            log = StageLog(self._storage.below(folder))
-            log.write(batch, _net([tables], self._duck), entries[-1].next, whole=True)
-        self._stages = {}
-
-    def result(self, place: int, placed: PlacedQuery, batch: int, found: OutputsOf) -> pa.Table:
-        """Return the results of a query in a batch; ``found`` returns outputs by kind and name."""
-        if placed.distribution.last is None:
-            return merged(
-                placed.query,
-                found(RESULTS, placed.query.name),
-                self._duck,
-                final=placed.is_final,
-            )
-        changes = {part.name: found(RESULTS, part.name) for part in placed.parts}
-        return self._stages[place].run(batch, changes, found(CLOCK, placed.query.name))
-
-    def rows(self) -> dict[str, int]:
-        """Return how many rows each stage has, by query."""
-        return {stage.query.name: stage.rows for stage in self._stages.values()}
-
-
-def _folder(place: int, deployment: Deployment) -> str:
-    """Return the folder of the log of a stage; another number of partitions sends other rows."""
-    return f"{place}-{deployment.partitions}"
-
-
-def _changes_of(part: Query, found: Mapping[str, Sequence[pa.Table]]) -> pa.Table:
+def changes_of(part: Query, found: Mapping[str, Sequence[pa.Table]]) -> pa.Table:
     """Return the changes of a part."""
     return pa.concat_tables([part.output_schema.empty_table(), *found.get(part.name, ())])
 
 
-def _net(entries: Sequence[Sequence[pa.Table]], duck: Duck) -> list[pa.Table]:
+def net(entries: Sequence[Sequence[pa.Table]], duck: Duck) -> list[pa.Table]:
     """Return the rows that are left of changes, part by part."""
     found = []
     evaluator = Evaluator(duck)

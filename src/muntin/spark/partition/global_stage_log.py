@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from muntin.runtime.codec import decode, encode
+from muntin.runtime.frames import PREFIX, Buffer, length_of
 from muntin.spark.exchange.messages import from_blob, to_blob
 from muntin.spark.storage import Storage
 
@@ -41,25 +42,38 @@ class Entry:
         return [from_blob(blob) for blob in self.parts]
 
 
+def stage_folder(place: int, partitions: int) -> str:
+    """Return the folder of the log of a stage; another number of partitions sends other rows."""
+    return f"{place}-{partitions}"
+
+
 class StageLog:
-    """The files of one global stage in a storage."""
+    """The files of one global stage in a storage; ``size`` is the length of those it relies on."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._last: int | None = None
         self._pruned: int | None = None
+        self.size = 0
 
     def load(self, batch: int) -> list[Entry]:
         """Return the entries before a batch: a complete one and the changes since, or none."""
-        earlier = {_name(number): number for number in self._numbers() if number < batch}
-        numbers = [earlier[name] for name in self._storage.counting(earlier)]
+        numbers = self._before(batch)
         self._last = numbers[-1] if numbers else None
+        self.size = 0
         entries: list[Entry] = []
         wanted = self._last
         while wanted is not None:
-            entries.append(self._read(wanted))
+            content = self._storage.get(_name(wanted))
+            self.size += len(content)
+            entries.append(self._decoded(wanted, content))
             wanted = None if entries[-1].whole else entries[-1].previous
         return entries[::-1]
+
+    def length(self, batch: int) -> int:
+        """Return the length of the entries before a batch, of which none is read."""
+        starts = (self._storage.start_of(_name(number), PREFIX) for number in self._before(batch))
+        return sum(length_of(start) for start in starts if start is not None)
 
     def write(
         self, batch: int, tables: Sequence[pa.Table], following: int | None, *, whole: bool
@@ -68,7 +82,9 @@ class StageLog:
         entry = Entry(
             batch, self._last, whole, following, tuple(to_blob(table) for table in tables)
         )
-        self._storage.put(_name(batch), encode(entry, _KIND))
+        content = encode(entry, _KIND)
+        self._storage.put(_name(batch), content)
+        self.size = len(content) if whole else self.size + len(content)
         self._last = batch
 
     def prune(self, since: int) -> None:
@@ -82,9 +98,13 @@ class StageLog:
         stems = (name.removesuffix(_SUFFIX) for name in self._storage.names())
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
-    def _read(self, batch: int) -> Entry:
-        name = _name(batch)
-        return decode(self._storage.get(name), _KIND, Entry, self._storage.where(name))
+    def _before(self, batch: int) -> list[int]:
+        """Return the numbers of the entries before a batch that count, in order."""
+        earlier = {_name(number): number for number in self._numbers() if number < batch}
+        return [earlier[name] for name in self._storage.counting(earlier)]
+
+    def _decoded(self, batch: int, content: Buffer) -> Entry:
+        return decode(content, _KIND, Entry, self._storage.where(_name(batch)))
 
 
 def _name(batch: int) -> str:
