@@ -35,7 +35,8 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
             "EMIT SNAPSHOT needs EVERY",
             "Say how often the whole answer is wanted: EVERY 10 SECONDS",
         )
-    inserts = not plain and clauses.emit in {None, Emit.INSERTS} and is_joins(select, catalog)
+    emits = clauses.emit in {None, Emit.INSERTS} and not calls_hop(select)
+    inserts = emits and not plain and is_joins(select, catalog)
     selects = Selects(name, clauses, catalog, inserts=inserts)
     try:
         root = (
