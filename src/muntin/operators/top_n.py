@@ -51,7 +51,8 @@ class TopNOperator(Operator):
         self._order = OrderWords(node.input.schema, node.order)
         self._hashes = not _tells_rows_apart(node)
         words = self._order.count(len(node.order)) + (2 if self._hashes else 0)
-        kept = pa.schema([node.input.schema.field(place) for place in node.columns])
+        self._kept = node.columns or (0,)  # a table without columns would not count its rows
+        kept = pa.schema([node.input.schema.field(place) for place in self._kept])
         self._rows = RankedRows(kept, words)
 
     def run(self, inputs: Sequence[Changes]) -> Changes:
@@ -69,7 +70,7 @@ class TopNOperator(Operator):
             words.extend(row_keys(changes.columns, self._evaluator))
         table = np.column_stack(words)
         coming = pa.array(np.flatnonzero(changes.signs > 0))
-        rows.append(changes.columns.select(node.columns).take(coming))
+        rows.append(changes.columns.select(self._kept).take(coming))
         if node.number or node.numbering is not RowNumbering.ROW_NUMBER:
             found = rows.number(slots, changes.signs, table, self._numbering())
         else:
@@ -79,6 +80,7 @@ class TopNOperator(Operator):
         if node.number:
             number = np.ascontiguousarray(found[:, kernels.NUMBER])
             columns = columns.append_column(node.number, pa.array(number))
+            columns = columns.select(range(columns.num_columns)[-len(node.schema) :])
         self._groups.release(slots)
         rows.clean()
         signs = np.ascontiguousarray(found[:, kernels.SIGN])

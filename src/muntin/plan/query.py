@@ -14,6 +14,7 @@ from muntin.model.window import Window
 from muntin.plan.expression import OutputColumn, Predicate
 from muntin.plan.node import Node
 from muntin.plan.nodes import Join, Scan
+from muntin.plan.outer_inserts import OuterInserts
 from muntin.plan.top_n import SortKey
 
 
@@ -37,6 +38,7 @@ class Query:
 
     ``freshness`` has how old rows may be in results under overload, by the place of their source;
     ``leaf_freshness`` has the same for the window joins below operators, by the name of the join.
+    ``retracts`` is false for a window join whose rows operators take only as they come.
     ``sort`` orders the rows of each snapshot; the last ``hidden`` columns of the root are only for
     that.
     """
@@ -48,6 +50,7 @@ class Query:
     every: int | None = None
     freshness: Freshness = ()
     leaf_freshness: tuple[tuple[str, Freshness], ...] = ()
+    retracts: bool = True
     sort: tuple[SortKey, ...] = ()
     hidden: int = 0
     options: tuple[tuple[str, str], ...] = ()
@@ -90,10 +93,12 @@ class Query:
             return (self,)
         joins = [node for node in self.leaves if isinstance(node, Join)]
         fresh = dict(self.leaf_freshness)
+        joined = [node for node in self.root.walk() if isinstance(node, OuterInserts)]
+        coming = {one for node in joined for one in (node.matches, *node.history)}
         return tuple(
             Query(
                 join.name, self.text, replace(join, name=""), Emit.CHANGES, self.every,
-                freshness=fresh.get(join.name, ()), place=self.place,
+                freshness=fresh.get(join.name, ()), retracts=join not in coming, place=self.place,
             )
             for join in joins
         )  # fmt: skip

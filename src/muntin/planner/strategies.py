@@ -65,7 +65,8 @@ def choose_strategy(query: Query, settings: Settings) -> tuple[Strategy, str]:
 
 def retracts(query: Query, settings: Settings) -> bool:
     """Return whether the join of a query itself retracts what ends."""
-    return query.emit is Emit.CHANGES and choose_strategy(query, settings)[0] is Strategy.NEGATIVE
+    changes = query.emit is Emit.CHANGES and query.retracts
+    return changes and choose_strategy(query, settings)[0] is Strategy.NEGATIVE
 
 
 def _explained(strategy: Strategy, why: str) -> tuple[Strategy, str]:

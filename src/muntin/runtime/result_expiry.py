@@ -164,7 +164,7 @@ def shown(instants: Integers, every: int | None) -> Integers:
 
 
 def signed_rows(matches: Matches, select: Select, every: int | None = None) -> Changes:
-    """Return matches that come and go as signed rows, at the instants at which they are shown."""
-    assert matches.signs is not None, "they come and go"
+    """Return matches that come, and go unless none do, as signed rows, when they are shown."""
     times = shown(np.array(matches.times), every)
-    return Changes(select(matches), times, matches.signs.astype(np.int64))
+    signs = np.ones(len(matches)) if matches.signs is None else matches.signs
+    return Changes(select(matches), times, signs.astype(np.int64))

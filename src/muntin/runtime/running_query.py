@@ -142,7 +142,7 @@ class RunningQuery:
         self._columns = pa.schema(list(query.output_schema)[2:])
         self.expiry: ResultExpiry | None = None
         """Keeps results and retracts them where the join does not."""
-        if query.emit is Emit.CHANGES and not join.plan.retracting:
+        if query.emit is Emit.CHANGES and query.retracts and not join.plan.retracting:
             self.expiry = EXPIRIES[drive_strategy(join.settings)](query)
         self._own_ends = OwnEnds(query, join)
         self._binding: tuple[object, ...] = ()

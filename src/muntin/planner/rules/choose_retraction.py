@@ -16,7 +16,7 @@ from muntin.planner.strategies import choose_strategy
 
 def choose_retraction(draft: JoinDraft) -> JoinDraft:
     """Choose the strategy of a join that emits changes."""
-    if draft.query.emit is not Emit.CHANGES:
+    if draft.query.emit is not Emit.CHANGES or not draft.query.retracts:
         return draft
     strategy, text = choose_strategy(draft.query, draft.settings)
     return replace(draft, strategy=text, retracting=strategy is Strategy.NEGATIVE)
