@@ -67,8 +67,11 @@ class JoinMetrics:
     def without_effect(self) -> dict[str, str]:
         """The settings that have no effect on the join, each with the reason."""
         join = self._join
-        reason = join.scheduling.without_effect(join.plan, join.group)
-        return {"scheduler": reason} if reason else {}
+        reasons = {
+            "scheduler": join.scheduling.without_effect(join.plan, join.group),
+            "overload": join.plan.limiting_obstacle,
+        }
+        return {name: reason for name, reason in reasons.items() if reason}
 
     def stats(self) -> dict[str, object]:
         """Return all counts of the join."""

@@ -27,6 +27,7 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit, Query
 from muntin.planner.sharing_groups import Member
 from muntin.planner.strategies import drive_strategy
+from muntin.runtime.made_matches import MadeMatches
 from muntin.runtime.metrics import ResponseTimes
 from muntin.runtime.result_expiry import EXPIRIES, ResultExpiry
 from muntin.runtime.running_join import RunningJoin
@@ -143,6 +144,8 @@ class RunningQuery:
         """Keeps results and retracts them where the join does not."""
         if query.emit is Emit.CHANGES and not join.plan.retracting:
             self.expiry = EXPIRIES[drive_strategy(join.settings)](query)
+        self.only: MadeMatches | None = None
+        """While state is filled again, the matches that were made before; None: all."""
         self._binding: tuple[object, ...] = ()
 
     def bind(self, member: Member | None) -> None:
@@ -241,6 +244,8 @@ class RunningQuery:
 
     def _since_registered(self, matches: Matches) -> Matches:
         """Return matches with a row that came after the query was registered."""
+        if self.only is not None:
+            matches = self.only.of(matches)
         if not any(self._since.values()):
             return matches
         since = {state.stream.name: position for state, position in self._since.items()}

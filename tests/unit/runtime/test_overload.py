@@ -205,6 +205,7 @@ def test_what_cannot_be_limited_runs_without_limit_and_reports_why(sql: str, why
     engine.push("B", [(1, 1)] * 5)
     engine.advance(2)
     assert overload(q)["mode"] == "queue"
+    assert why in q.stats()["without_effect"]["overload"]  # type: ignore[index]
     assert q.poll().num_rows
     join = engine.queries()[0].plan().get("join", {"reasons": []})
     reasons = join["reasons"]  # type: ignore[index]

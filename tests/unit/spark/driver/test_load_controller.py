@@ -14,6 +14,7 @@ from muntin.engine.declarations import Declarations
 from muntin.errors import SettingError
 from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
+from muntin.spark.driver.limited_joins import limits_of
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.exchange.controls import NEVER, ControlRow, ProbeLimits
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
@@ -40,13 +41,13 @@ def declared() -> Declarations:
     return found
 
 
-def planned(**settings: str) -> tuple[JoinPlan, Any]:
+def planned(**settings: str) -> tuple[str, list[JoinPlan], Any]:
     found = declared()
     for name, value in {**ADAPT, **settings}.items():
         found.set(name, value)
     own, plan = found.planned(found.read(SQL, "q"))
     assert isinstance(plan, JoinPlan)
-    return plan, own
+    return "q", [plan], own
 
 
 def controller(
@@ -229,6 +230,35 @@ def test_without_an_interval_resources_must_be_given() -> None:
     controller(interval=0.0, resources="100")[0].check_pace()
 
 
+def test_the_joins_of_a_query_are_limited_apart_and_reported_together() -> None:
+    found = declared()
+    found.set("overload", "adapt")
+    found.set("resources", "600")
+    sql = "SELECT A.k FROM A, B WHERE A.k = B.k UNION SELECT B.k FROM B, C WHERE B.k = C.k"
+    query = found.read(f"{sql} WINDOW 1 SECOND", "q")
+    limits = limits_of(query, *found.planned(query), found.knowledge())
+    sent: list[ControlRow] = []
+    made = LoadController(1, 2.0, sent.append)
+    made.add("q", limits.joins, limits.settings)
+    names = [join.query.name for join in limits.joins]
+    part = reported([900, 900], 2.0)
+    calm = reported([10, 10], 2.0)["overload"]["q"]
+    for batch in range(6):
+        counts = dict(zip(names, (part["overload"]["q"], calm), strict=True))
+        made.observe(batch, 0.5, [{**part, "overload": counts}])
+        analysed(made)
+    report = made.report()["q"]
+    assert report["overloaded"]
+    assert list(report["joins"]) == names
+    assert [one["overloaded"] for one in report["joins"].values()] == [True, False]
+    shares = [one["share_of_results"] for one in report["joins"].values()]
+    assert report["share_of_results"] == min(shares)
+    assert {limits.query for row in sent for limits in row.limits} == {*names}
+    made.drop("q")
+    assert made.report() == {}
+    made.close()
+
+
 def test_a_control_row_is_read_as_it_was_written() -> None:
     control = ControlRow("x", (("0", "A"),), (ProbeLimits("q", ((1.5, None),), (None,)),))
     assert ControlRow.from_text(control.to_text()) == control
@@ -237,7 +267,9 @@ def test_a_control_row_is_read_as_it_was_written() -> None:
 # -- partitions -----------------------------------------------------------------------------------
 
 
-def partition_batches(deployment: Deployment, seed: int) -> Iterator[PartitionBatch]:
+def partition_batches(
+    deployment: Deployment, seed: int, join: str = "q"
+) -> Iterator[PartitionBatch]:
     """Yield fourteen batches of random rows; some of them set other limits."""
     drawn = np.random.default_rng(seed)
     packers = {name: Packer(deployment, name) for name in "ABC"}
@@ -261,7 +293,7 @@ def partition_batches(deployment: Deployment, seed: int) -> Iterator[PartitionBa
             controls = (
                 ControlRow(
                     str(batch),
-                    limits=(ProbeLimits("q", (rates,), (float(drawn.integers(20, 120)),)),),
+                    limits=(ProbeLimits(join, (rates,), (float(drawn.integers(20, 120)),)),),
                 ).to_text(),
             )
         yield PartitionBatch(batch, 0, newest, tuple(parts), controls=controls)
@@ -299,3 +331,28 @@ def test_a_limited_partition_rebuilt_before_any_batch_makes_the_same_choices(
         made, possible = made + len(expected), possible + len(every)
     assert 0 < made < possible
     assert min(store) > 0, "some shares were let go"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_operators_above_a_limited_join_continue_in_a_partition_rebuilt_before_any_batch(
+    seed: int,
+) -> None:
+    sql = SQL.replace("A.ts AS a, B.ts AS b, C.ts AS c", "A.k AS k, COUNT(*) AS n")
+    sql = sql.replace("WINDOW", "GROUP BY A.k WINDOW") + " EMIT CHANGES"
+    streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in "ABC")
+    deployment = Deployment(streams, {}, (DeployedQuery("q", sql, ADAPT),), (), 1)
+    plain = Deployment(streams, {}, (DeployedQuery("q", sql, {}),), (), 1)
+    unbroken, complete = RecoverablePartition(deployment, 0), RecoverablePartition(plain, 0)
+    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
+    fewer = 0
+    for batch in partition_batches(deployment, seed, "q/1"):
+        kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
+        applied = kept.apply(batch)
+        store[batch.batch] = (applied.note, batch)
+        for gone in applied.gone:
+            del store[gone]
+        expected = results(unbroken.apply(batch).outputs)
+        assert results(applied.outputs) == expected
+        fewer += results(complete.apply(batch).outputs) != expected
+    assert fewer, "the join was limited"
+    assert min(store) > 0, "some batches were released"
