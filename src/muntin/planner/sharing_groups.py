@@ -102,11 +102,11 @@ class SharingGroup:
 
     @property
     def freshness(self) -> tuple[int, ...]:
-        """How old the rows of each source may be in a result, where that counts.
+        """How old the rows of each source may be in a result of any member, where that counts.
 
-        The same for all members.
+        Members leave out their own stale results.
         """
-        return self.members[0].freshness
+        return tuple(map(max, zip(*(member.freshness for member in self.members), strict=True)))
 
     @cached_property
     def join(self) -> Query:
@@ -172,21 +172,26 @@ class SharingGroup:
 
 
 def add_query(
-    groups: Sequence[SharingGroup], query: Query, freshness: tuple[int, ...] = ()
+    groups: Sequence[SharingGroup],
+    query: Query,
+    freshness: tuple[int, ...] = (),
+    *,
+    counted: bool = False,
 ) -> tuple[SharingGroup, ...]:
     """Return the groups with one more query.
 
     In the first group that it can share with, or in a new one at the end.
 
-    ``freshness`` has how old the rows of the query's sources may be in a result, where that counts:
-    those who share have the same.
+    ``freshness`` has how old the rows of the query's sources may be in a result, where that counts.
+    Where stale results are ``counted`` by the join, those who share have the same.
     """
     signature = signature_of(query.join)
     for number, group in enumerate(groups if len(query.sources) > 1 else ()):
         if group.signature.key == signature.key and group.options == join_options(query):
             places = find_places(signature, group.signature)
             member = _member(query, places, freshness) if places is not None else None
-            if member is not None and member.freshness == group.freshness:
+            alike = member is not None and (not counted or member.freshness == group.freshness)
+            if member is not None and alike:
                 joined = _with_members(group, (*group.members, member))
                 return (*groups[:number], joined, *groups[number + 1 :])
     return (*groups, _found(query, freshness))

@@ -166,16 +166,15 @@ class RunningQuery:
             )
             self._binding = binding
         self.sizes = () if member is None else member.sizes
+        limiting, fresh = join.plan.limiting, () if member is None else member.freshness
+        self.fresher = () if limiting is None else _smaller(fresh, limiting.freshness)
+        """Where its rows must be fresher than those of the join: pairs of source and age."""
 
     @property
     def narrow(self) -> tuple[tuple[int, int], ...]:
         """The windows that are smaller than the join's, as pairs of source and size."""
-        largest = (window_size(source.window) for source in self.join.query.sources)
-        return tuple(
-            (source, own)
-            for source, (own, most) in enumerate(zip(self.sizes, largest, strict=False))
-            if own < most
-        )
+        largest = [window_size(source.window) for source in self.join.query.sources]
+        return _smaller(self.sizes, largest)
 
     @property
     def reached(self) -> int:
@@ -318,3 +317,9 @@ class RunningQuery:
             "leaves": [],
             **self.join.metrics.stats(),
         }
+
+
+def _smaller(own: Sequence[int], largest: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Return the sizes that are smaller than the largest ones, each with its source."""
+    pairs = enumerate(zip(own, largest, strict=False))
+    return tuple((source, size) for source, (size, most) in pairs if size < most)
