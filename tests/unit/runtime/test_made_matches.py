@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 
+import muntin
 from muntin.model.catalog import Stream
 from muntin.operators.join import Matches
 from muntin.operators.join.probe_limiter import Budgets
 from muntin.runtime.dataflow import Dataflow, Frontier
 from muntin.runtime.made_matches import MadeMatches
+from muntin.runtime.overload import Overload
 from muntin.testing.dataflows import batches_of, dataflow_of
 
 
@@ -61,3 +65,26 @@ def test_a_snapshot_restores_the_matches_that_were_made_and_no_others() -> None:
     gone = changes(before, 4 * SECOND)
     assert gone[-1] == ("-", 1, 1)
     assert changes(after, 4 * SECOND) == gone
+
+
+def test_an_engine_that_is_restored_takes_back_what_its_limited_join_has_made(
+    tmp_path: Path,
+) -> None:
+    engine = muntin.Engine(overload="adapt")
+    for name in "AB":
+        engine.execute(f"CREATE STREAM {name} (k BIGINT, ts TIMESTAMP) WITH (time = 'ts')")
+    engine.query(f"{SQL} EMIT CHANGES", name="q")
+    (join,) = engine.dataflow.joins()
+    assert isinstance(join.overload, Overload)
+    join.overload.limiter.set_budgets(Budgets((None, 1.0)))
+    engine.push("A", [(1, 100_000 + time) for time in range(3)])
+    engine.push("B", [(1, 100_003 + time) for time in range(3)])
+    engine.advance(SECOND)
+    assert engine.handle("q").poll().to_pylist()[-1]["n"] == 3, "one of three rows of B may probe"
+    engine.checkpoint(tmp_path)
+    restored = muntin.Engine.restore(tmp_path)
+    for each in (engine, restored):
+        each.advance(5 * SECOND)
+    gone = engine.handle("q").poll().to_pylist()
+    assert [(row["_op"], row["n"]) for row in gone[:1]] == [("-", 3)]
+    assert restored.handle("q").poll().to_pylist() == gone

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
-from muntin.plan.nodes import Scan
 from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import is_adapting
 from muntin.spark.exchange.deployment import PlacedQuery
@@ -87,31 +86,20 @@ def _limited_reach(stream: str, join: Query, settings: Settings, every: int) -> 
 
     In a limited join of k streams, whether a partial match of n members may probe depends on those
     of n - 1 members that came in its cycle, and these on others up to a window before. So the
-    choices are the same when the rows of k - 1 windows are replayed; of one more window where
-    matches are retracted later, since those inside it have to be found again. The number expected
-    in a cycle, and the remainder of a limit, depend on the cycle before.
+    choices are nearly the same when the rows of k - 1 windows are replayed. The number expected in
+    a cycle, and the remainder of a limit, depend on the cycle before. Where matches are retracted
+    later, choices have to be the same, so all batches since a snapshot are kept.
     """
-    fresh, retracts = dict(join.freshness), join.emit is Emit.CHANGES
-    windows = [
-        fresh.get(place, source.window)
-        for place, source in enumerate(join.sources)
-        if source.relation == stream
-    ]
-    if not windows:
-        return WindowReach()
-    if retracts:  # the window of another stream decides how long before a probe was
-        windows += [source.window for source in join.sources if _slides(source)]
-    own = WindowReach()
-    for window in windows:
-        own = own.with_window(window, every)
-    own = own.times(max(len(join.sources) - 1 + int(retracts), 1))
+    fresh, own = dict(join.freshness), WindowReach()
+    for place, source in enumerate(join.sources):
+        if source.relation == stream:
+            own = own.with_window(fresh.get(place, source.window), every)
+    if own == WindowReach():
+        return own
+    if join.emit is Emit.CHANGES:
+        return replace(own, forever=True)
+    own = own.times(max(len(join.sources) - 1, 1))
     return replace(own, micros=own.micros + _CYCLES * settings.overload.monitoring)
-
-
-def _slides(source: Scan) -> bool:
-    """Return whether a source is a stream under a sliding window in time."""
-    window = source.window
-    return not source.stored and isinstance(window, TimeWindow) and not window.is_landmark
 
 
 def settings_of(placed: PlacedQuery) -> Settings:

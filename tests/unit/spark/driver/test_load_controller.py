@@ -1,28 +1,20 @@
-"""Limits on Spark: samples and limits of the controller, and partitions that repeat choices."""
+"""Limits on Spark: samples and limits of the controller."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from muntin.engine.declarations import Declarations
 from muntin.errors import SettingError
-from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
 from muntin.spark.driver.limited_joins import limits_of
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.exchange.controls import NEVER, ControlRow, ProbeLimits
-from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.messages import PartitionBatch, PartitionOutput
-from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.partition import RESULTS
-from muntin.spark.partition.recovery import RecoverablePartition
-from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.sql.streams import make_stream
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
@@ -262,97 +254,3 @@ def test_the_joins_of_a_query_are_limited_apart_and_reported_together() -> None:
 def test_a_control_row_is_read_as_it_was_written() -> None:
     control = ControlRow("x", (("0", "A"),), (ProbeLimits("q", ((1.5, None),), (None,)),))
     assert ControlRow.from_text(control.to_text()) == control
-
-
-# -- partitions -----------------------------------------------------------------------------------
-
-
-def partition_batches(
-    deployment: Deployment, seed: int, join: str = "q"
-) -> Iterator[PartitionBatch]:
-    """Yield fourteen batches of random rows; some of them set other limits."""
-    drawn = np.random.default_rng(seed)
-    packers = {name: Packer(deployment, name) for name in "ABC"}
-    at = 0
-    for batch in range(14):
-        length = int(drawn.integers(1, 4)) * SECOND // 2
-        parts, newest = [], {}
-        for name, packer in packers.items():
-            times = np.sort(drawn.integers(at, at + length, 20))
-            rows = pa.table(
-                {"k": drawn.integers(0, 3, 20), "ts": pa.array(times).cast(pa.timestamp("us"))}
-            )
-            newest[name] = int(times[-1])
-            parts += [part for partition, part in packer.pack(rows, 0) if partition == 0]
-        at += length
-        controls: tuple[str, ...] = ()
-        if drawn.random() < 0.5:
-            rates = tuple(
-                None if drawn.random() < 0.3 else float(drawn.integers(0, 40)) for _ in range(4)
-            )
-            controls = (
-                ControlRow(
-                    str(batch),
-                    limits=(ProbeLimits(join, (rates,), (float(drawn.integers(20, 120)),)),),
-                ).to_text(),
-            )
-        yield PartitionBatch(batch, 0, newest, tuple(parts), controls=controls)
-
-
-def results(outputs: list[PartitionOutput]) -> list[str]:
-    return [
-        str(row) for output in outputs if output.kind == RESULTS for row in output.table.to_pylist()
-    ]
-
-
-@pytest.mark.parametrize("choice", ["oldest", "newest", "random"])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_limited_partition_rebuilt_before_any_batch_makes_the_same_choices(
-    choice: str, seed: int
-) -> None:
-    streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in "ABC")
-    deployment = Deployment(
-        streams, {}, (DeployedQuery("q", SQL, {**ADAPT, "probe_choice": choice}),), (), 1
-    )
-    plain = Deployment(streams, {}, (DeployedQuery("q", SQL, {}),), (), 1)
-    unbroken, complete = RecoverablePartition(deployment, 0), RecoverablePartition(plain, 0)
-    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
-    made, possible = 0, 0
-    for partition_batch in partition_batches(deployment, seed):
-        kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
-        applied = kept.apply(partition_batch)
-        store[partition_batch.batch] = (applied.note, partition_batch)
-        for gone in applied.gone:
-            del store[gone]
-        expected = results(unbroken.apply(partition_batch).outputs)
-        assert results(applied.outputs) == expected
-        every = results(complete.apply(partition_batch).outputs)
-        assert set(expected) <= set(every)
-        made, possible = made + len(expected), possible + len(every)
-    assert 0 < made < possible
-    assert min(store) > 0, "some shares were let go"
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_operators_above_a_limited_join_continue_in_a_partition_rebuilt_before_any_batch(
-    seed: int,
-) -> None:
-    sql = SQL.replace("A.ts AS a, B.ts AS b, C.ts AS c", "A.k AS k, COUNT(*) AS n")
-    sql = sql.replace("WINDOW", "GROUP BY A.k WINDOW") + " EMIT CHANGES"
-    streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in "ABC")
-    deployment = Deployment(streams, {}, (DeployedQuery("q", sql, ADAPT),), (), 1)
-    plain = Deployment(streams, {}, (DeployedQuery("q", sql, {}),), (), 1)
-    unbroken, complete = RecoverablePartition(deployment, 0), RecoverablePartition(plain, 0)
-    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
-    fewer = 0
-    for batch in partition_batches(deployment, seed, "q/1"):
-        kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
-        applied = kept.apply(batch)
-        store[batch.batch] = (applied.note, batch)
-        for gone in applied.gone:
-            del store[gone]
-        expected = results(unbroken.apply(batch).outputs)
-        assert results(applied.outputs) == expected
-        fewer += results(complete.apply(batch).outputs) != expected
-    assert fewer, "the join was limited"
-    assert min(store) > 0, "some batches were released"
