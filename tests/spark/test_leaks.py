@@ -9,6 +9,8 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,6 +31,8 @@ SLACK = 8
 """Threads and descriptors that come and go."""
 MEGABYTES = 48
 """Growth of a process that is not a leak: allocators keep what they once had."""
+PATIENCE = 120.0
+"""Seconds in which surplus threads of Java must end; its pools keep idle ones for a minute."""
 POOLS = ("block-manager-ask-thread-pool-", "block-manager-storage-async-thread-pool-")
 SPARK_FILES = 500
 """Spark keeps two logs of the last 100 batches, with checksums; logs of sources for ten minutes."""
@@ -71,7 +75,15 @@ def java_threads(spark: SparkSession) -> int:
     return sum(not thread.getName().startswith(POOLS) for thread in threads)
 
 
-def usage(spark: SparkSession, checkpoint: Path) -> Usage:
+def usage(spark: SparkSession, checkpoint: Path, *, before: Sequence[Usage] = ()) -> Usage:
+    """Return what is used, once Java has no more threads than ``before`` or patience has ended."""
+    deadline = time.monotonic() + PATIENCE
+    while (
+        before
+        and java_threads(spark) > before[0].java_threads + SLACK
+        and time.monotonic() < deadline
+    ):
+        time.sleep(1)
     gc.collect()
     running = state_servers(os.getpid())
     below = [path for path in checkpoint.rglob("*") if path.is_file()]
@@ -113,14 +125,14 @@ def test_batches_leave_nothing_behind(spark: SparkSession, tmp_path: Path) -> No
     )
     engine.start()
     second = 0
-    found = []
+    found: list[Usage] = []
     for count in (WARM_UP, BATCHES):
         for _ in range(count):
             second += 1
             for stream in "AB":
                 folders.write(stream, rows([second, second + 0.5], start=second))
         engine.process_available(timeout=count * 10)
-        found.append(usage(spark, checkpoint))
+        found.append(usage(spark, checkpoint, before=found))
     assert engine.last_batch == WARM_UP + BATCHES - 1
     engine.stop()
     check(*found, files=20)
@@ -135,12 +147,12 @@ def test_changes_of_queries_leave_nothing_behind(spark: SparkSession, tmp_path: 
         folders.write(stream, rows([1, 2]))
     engine.start()
     engine.process_available()
-    found = []
+    found: list[Usage] = []
     for count in (WARM_UP, BATCHES):
         for number in range(count // 2):
             sql = (JOIN, CHANGES, "SELECT COUNT(*) AS n FROM A WINDOW 3 SECONDS")[number % 3]
             engine.query(sql, name="more", sink=Discarding() if number % 2 else "memory")
             engine.drop("more")
-        found.append(usage(spark, checkpoint))
+        found.append(usage(spark, checkpoint, before=found))
     engine.stop()
     check(*found, files=min(2 * BATCHES + 20, RETAINED))
