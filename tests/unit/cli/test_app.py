@@ -122,7 +122,7 @@ def test_explain_prints_plans_and_touches_no_data(shell: Shell) -> None:
         ),
         (
             SCRIPT + "CREATE STREAM Pairs (ts TIMESTAMP)",
-            "line 6, column 1: there is already a query Pairs",
+            "line 6, column 1: there is already a query pairs",
         ),
         (SCRIPT + "DROP STREAM A", "line 6, column 1: stream A is read by query pairs"),
         (SCRIPT + "DROP TABLE A", "line 6, column 1: there is no table A"),

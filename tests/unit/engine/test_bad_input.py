@@ -282,7 +282,7 @@ def test_no_query_reaches_a_file_or_the_system(world: World, tmp_path: Path, sql
     [
         (
             "CREATE STREAM Witness (k INT, ts TIMESTAMP)",
-            "line 1, column 1: there is already a query Witness",
+            "line 1, column 1: there is already a query witness",
         ),
         ("CREATE TABLE a (k INT)", "line 1, column 1: there is already a stream A"),
         ("CREATE STREAM t (k INT, ts TIMESTAMP)", "line 1, column 1: there is already a table T"),
