@@ -90,9 +90,12 @@ def test_there_is_room_again_when_rows_leave_their_windows() -> None:
     push_until_refused(engine, 0)
     engine.advance(60 * SECOND)
     engine.push("A", [(1, 61 * SECOND)])
+    engine.advance(61 * SECOND)
+    assert engine.handle("q0").answer().to_pylist() == [{"k": 1}]
     engine.execute("SET memory_limit = '10 MB'")
     engine.push("A", [(number, 62 * SECOND) for number in range(2000)])
-    engine.drop("q0")
+    engine.advance(63 * SECOND)
+    assert len(engine.handle("q0").answer()) == 2001
 
 
 def test_rows_that_wait_for_a_silent_stream_are_counted() -> None:
