@@ -123,7 +123,7 @@ def run_jobs(
     """
     outcomes: dict[str, Outcome] = {}
     left = dict(jobs)
-    with tempfile.TemporaryDirectory(prefix="muntin-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="muntin-bench-", ignore_cleanup_errors=True) as folder:
         while left:
             path = Path(folder) / "jobs.json"
             entries = [

@@ -106,7 +106,7 @@ def compare(
     runs = {}
     for name, run in systems.items():
         progress(f"{name}, {per_trigger} files per trigger")
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             runs[name] = run(spark, data, Path(folder), per_trigger)
     assert len({run.results for run in runs.values()}) == 1, (
         f"both must give the same results: {[run.results for run in runs.values()]}"

@@ -84,7 +84,7 @@ def time_muntin(
     spark: SparkSession, data: Path, size: Size, partitions: int = PARTITIONS
 ) -> list[int]:
     """Return the times of Muntin's batches."""
-    with tempfile.TemporaryDirectory(prefix="muntin-bench-") as output:
+    with tempfile.TemporaryDirectory(prefix="muntin-bench-", ignore_cleanup_errors=True) as output:
         engine = SparkEngine(spark, checkpoint=Path(output) / "state", partitions=partitions)
         for name in "AB":
             engine.execute(declare_stream(name, data, 1))
@@ -108,7 +108,7 @@ def time_floor(spark: SparkSession, data: Path, size: Size) -> list[int]:
     """Return the times of a query that reads the same rows and discards them."""
     reader = spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", 1)
     both = reader.parquet(str(data / "A")).unionAll(reader.parquet(str(data / "B")))
-    with tempfile.TemporaryDirectory(prefix="muntin-bench-") as output:
+    with tempfile.TemporaryDirectory(prefix="muntin-bench-", ignore_cleanup_errors=True) as output:
         writer = both.mapInArrow(_discard, _SCHEMA).writeStream.foreachBatch(_run)
         query = writer.option("checkpointLocation", output).trigger(availableNow=True).start()
         query.awaitTermination()

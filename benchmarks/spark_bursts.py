@@ -146,7 +146,7 @@ def run(
 ) -> Waits:
     """Return all queries over all files under a scheduler."""
     waits = Waits(bursts.batches())
-    with tempfile.TemporaryDirectory() as checkpoint:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as checkpoint:
         engine = SparkEngine(
             spark, checkpoint=checkpoint, partitions=PARTITIONS, scheduler=scheduler
         )
@@ -180,7 +180,7 @@ def measure(
 ) -> dict[str, list[Waits]]:
     """Return the runs of each scheduler."""
     found: dict[str, list[Waits]] = defaultdict(list)
-    with tempfile.TemporaryDirectory(prefix="muntin-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="muntin-bench-", ignore_cleanup_errors=True) as folder:
         progress(f"writing {len(bursts.batches())} files for each stream")
         write_bursts(Path(folder), bursts)
         for number, scheduler in enumerate(bursts.runs, 1):

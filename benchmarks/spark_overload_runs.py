@@ -143,7 +143,7 @@ def _batch_seconds(spark: SparkSession, ramp: Ramp, rate: float) -> float:
     """Return the seconds that a batch of one interval takes with full windows."""
     batches = 3 + -(-ramp.window // ramp.interval)
     steady = replace(ramp, phases=(batches * ramp.interval, 0, 0), calm=1.0)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         feeder = Feeder(
             Rows.drawn(steady, rate), steady, Path(folder) / "data", start=3_600 * SECOND
         )
@@ -176,7 +176,7 @@ def run_muntin(spark: SparkSession, ramp: Ramp, rows: Rows) -> Adapted:
     """Feed Muntin."""
     told: list[dict[str, object]] = []
     read: dict[int, int] = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         feeder = Feeder(rows, ramp, Path(folder) / "data")
 
         def observe(progress: dict[str, Any]) -> None:
@@ -221,7 +221,7 @@ def run_spark(spark: SparkSession, ramp: Ramp, rows: Rows) -> list[MicroBatch]:
     If it has not read all rows in time, the last entry has its backlog.
     """
     use_own_store(spark)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         feeder = Feeder(rows, ramp, Path(folder) / "data")
         joined = _joined_by_spark(spark, Path(folder) / "data", ramp)
         writer = joined.writeStream.outputMode("append").option(

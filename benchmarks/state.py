@@ -166,7 +166,7 @@ def bytes_of_muntin(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
 def bytes_of_spark(spark: SparkSession, sizes: Sizes) -> tuple[Bytes, int]:
     """Return the same files through Spark's own join."""
     window = sizes.beside // 2 // RATE
-    with tempfile.TemporaryDirectory(prefix="muntin-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="muntin-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         feeder = Feeder(folder / "data", sizes.beside)
         for seconds in (1, *[window // sizes.files] * sizes.files):
