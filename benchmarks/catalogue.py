@@ -12,6 +12,7 @@ from benchmarks.invalidation import bench_invalidation
 from benchmarks.join import bench_join
 from benchmarks.memory import bench_memory
 from benchmarks.orders import bench_orders
+from benchmarks.outer_joins import bench_outer_joins
 from benchmarks.overload import bench_overload
 from benchmarks.overload_windows_bench import bench_overload_windows
 from benchmarks.peers_bench import bench_peers
@@ -53,6 +54,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "shared": bench_shared,
     "groups": bench_groups,
     "scheduled-groups": bench_scheduled_groups,
+    "outer-joins": bench_outer_joins,
     "pipelines": bench_pipelines,
     "overload": bench_overload,
     "overload-windows": bench_overload_windows,

@@ -94,7 +94,7 @@ def test_a_benchmark_fails_when_a_claim_does_not_hold(
     assert ("A quick run" in page) is quick
 
 
-@pytest.mark.parametrize("name", ["window", "memory", "groups"])
+@pytest.mark.parametrize("name", ["window", "memory", "groups", "outer-joins"])
 def test_quick_benchmarks_run(shell: Shell, name: str) -> None:
     done = shell(name, "--quick", "--json")
     assert done.code == 0

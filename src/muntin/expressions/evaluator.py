@@ -16,7 +16,7 @@ from muntin.plan.expression import Expression
 
 
 class Evaluator:
-    """Computes expressions; plain columns and plain conditions bypass DuckDB.
+    """Computes expressions; plain columns, NULLs and plain conditions bypass DuckDB.
 
     Where an expression fails on a row, because a number overflows or a cast is impossible, its
     value is NULL; other values are not affected. ``failures`` counts these rows, once per
@@ -31,10 +31,13 @@ class Evaluator:
 
     def columns(self, expressions: Sequence[Expression], batch: pa.Table) -> list[pa.ChunkedArray]:
         """Return the values of each expression, row by row."""
-        computed = [expression for expression in expressions if expression.column is None]
+        computed = [one for one in expressions if one.column is None and not _is_null(one)]
         values = iter(self.raw([expression.sql for expression in computed], batch))
         found = []
         for expression in expressions:
+            if _is_null(expression):
+                found.append(pa.chunked_array([pa.nulls(len(batch), expression.type)]))
+                continue
             column = batch.column(expression.column.flat) if expression.column else next(values)
             found.append(
                 column if column.type == expression.type else self._cast(column, expression)
@@ -111,3 +114,7 @@ class Evaluator:
         (column,) = self.raw([f"({text})::BOOLEAN"], batch)
         mask: Mask = column.fill_null(False).to_numpy()
         return mask
+
+
+def _is_null(expression: Expression) -> bool:
+    return expression.sql == "NULL"

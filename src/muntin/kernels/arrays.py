@@ -118,6 +118,16 @@ class QueueArrays(NamedTuple):
     pool: Table
 
 
+class GroupArrays(NamedTuple):
+    """Groups known by two words each, linked by bucket; see :mod:`muntin.kernels.group_ids`."""
+
+    heads: Integers
+    lows: Integers
+    highs: Integers
+    links: Integers
+    meta: Integers
+
+
 class SlotArrays(NamedTuple):
     """A batch of changes by group; see :class:`muntin.state.group_table.Slots`."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muntin.kernels.arrays import Integers, SlotArrays
+from muntin.kernels.arrays import GroupArrays, Integers, SlotArrays
 from muntin.kernels.jit import inline, kernel
 from muntin.kernels.rows import mix
 
@@ -27,54 +27,68 @@ def bucket_of(low, high, buckets):
     return np.int64(mix(low ^ np.int64(mix(high)))) & (buckets - 1)
 
 
-@kernel(
-    "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
-    " int64[::1])",
-    part="pipelines",
-)
-def find_groups(low, high, heads, lows, highs, links, meta, numbers):
+@inline
+def find_group(low, high, known):
+    """Return the number of a key's group, or ``NONE``."""
+    group = known.heads[bucket_of(low, high, known.heads.shape[0])]
+    while group != NONE and (known.lows[group] != low or known.highs[group] != high):
+        group = known.links[group]
+    return group
+
+
+@inline
+def add_group(low, high, known):
+    """Give a new key's group a number; there is room for it."""
+    meta = known.meta
+    group = meta[FREE]
+    if group == NONE:
+        group = meta[USED]
+        meta[USED] += 1
+    else:
+        meta[FREE] = known.links[group]
+    meta[LIVE] += 1
+    bucket = bucket_of(low, high, known.heads.shape[0])
+    known.lows[group] = low
+    known.highs[group] = high
+    known.links[group] = known.heads[bucket]
+    known.heads[bucket] = group
+    return group
+
+
+@inline
+def remove_group(gone, known):
+    """Give back the number of a group."""
+    bucket = bucket_of(known.lows[gone], known.highs[gone], known.heads.shape[0])
+    if known.heads[bucket] == gone:
+        known.heads[bucket] = known.links[gone]
+    else:
+        before = known.heads[bucket]
+        while known.links[before] != gone:
+            before = known.links[before]
+        known.links[before] = known.links[gone]
+    known.links[gone] = known.meta[FREE]
+    known.meta[FREE] = gone
+    known.meta[LIVE] -= 1
+
+
+@kernel(Integers, Integers, GroupArrays, Integers, part="pipelines")
+def find_groups(low, high, known, numbers):
     """Return the number of each key's group, given when it is new.
 
     There is room for as many new groups as there are keys.
     """
     for i in range(low.shape[0]):
-        bucket = bucket_of(low[i], high[i], heads.shape[0])
-        group = heads[bucket]
-        while group != NONE and (lows[group] != low[i] or highs[group] != high[i]):
-            group = links[group]
+        group = find_group(low[i], high[i], known)
         if group == NONE:
-            group = meta[FREE]
-            if group == NONE:
-                group = meta[USED]
-                meta[USED] += 1
-            else:
-                meta[FREE] = links[group]
-            meta[LIVE] += 1
-            lows[group] = low[i]
-            highs[group] = high[i]
-            links[group] = heads[bucket]
-            heads[bucket] = group
+            group = add_group(low[i], high[i], known)
         numbers[i] = group
 
 
-@kernel(
-    "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", part="pipelines"
-)
-def release_groups(groups, heads, lows, highs, links, meta):
+@kernel(Integers, GroupArrays, part="pipelines")
+def release_groups(groups, known):
     """Give back the numbers of groups, each given once."""
     for i in range(groups.shape[0]):
-        gone = groups[i]
-        bucket = bucket_of(lows[gone], highs[gone], heads.shape[0])
-        if heads[bucket] == gone:
-            heads[bucket] = links[gone]
-        else:
-            before = heads[bucket]
-            while links[before] != gone:
-                before = links[before]
-            links[before] = links[gone]
-        links[gone] = meta[FREE]
-        meta[FREE] = gone
-        meta[LIVE] -= 1
+        remove_group(groups[i], known)
 
 
 @kernel("(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", part="pipelines")

@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
+from muntin.kernels.uncancelled import find_uncancelled
 from muntin.model.arrays import Integers, Mask
 from muntin.operators.row_keys import row_keys
+from muntin.state.group_table import GroupTable
 
 
 def consolidate(changes: pa.Table, duck: Duck) -> pa.Table:
@@ -50,21 +52,8 @@ def _uncancelled(rows: pa.Table, leaving: Mask, duck: Duck) -> Integers:
 
     Of equal rows, the first of either sign cancel, as many as both signs have.
     """
-    low, high = row_keys(rows, Evaluator(duck))
-    order = np.lexsort((high, low))  # stable: equal rows stay in their order
-    low, high, minus = low[order], high[order], leaving[order]
-    starts = np.flatnonzero(np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1])))
-    lengths = np.diff(np.append(starts, len(order)))
-    removed = np.add.reduceat(minus.astype(np.int64), starts)
-    cancelled = np.repeat(np.minimum(removed, lengths - removed), lengths)
-    numbers = np.where(minus, _numbered(minus, starts, lengths), _numbered(~minus, starts, lengths))
-    places: Integers = order[numbers > cancelled]
-    return places
-
-
-def _numbered(which: Mask, starts: Integers, lengths: Integers) -> Integers:
-    """Return the numbers of rows within their groups, from 1."""
-    counted = np.cumsum(which)
-    before: Integers = np.repeat(counted[starts] - which[starts], lengths)
-    numbers: Integers = counted - before
-    return numbers
+    groups = GroupTable().find(*row_keys(rows, Evaluator(duck)))
+    counts = np.zeros((2, int(groups.max(initial=-1)) + 1), np.int64)
+    uncancelled = np.empty(len(groups), np.bool_)
+    find_uncancelled(groups, leaving, counts, uncancelled)
+    return np.flatnonzero(uncancelled)

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
+from muntin.kernels.first_matches import note_matches
 from muntin.model.arrays import Integers, Mask
 from muntin.operators.operator import Operator
 from muntin.operators.row_keys import row_keys
@@ -44,32 +45,27 @@ class _Side:
 
     def run(self, matches: Changes, rows: Changes) -> tuple[Mask, Mask]:
         """Return which matches are the first of a row, and which rows leave without one."""
-        matched, own = self._find(matches), self._find(rows)
-        self._reserve()
-        came = np.concatenate([own, matched])
-        held = np.concatenate([np.maximum(rows.signs, 0), np.zeros(len(matched), np.int64)])
-        slots = self._rows.touch(came, np.zeros(len(came), np.int64))
-        self._rows.count(slots, held)
-        first = np.zeros(len(matched), np.bool_)
-        first[np.unique(matched, return_index=True)[1]] = True
-        first &= ~self._matched[matched] & (self._rows.counts(matched) > 0)
-        self._matched[matched] = True
-        never: Mask = (rows.signs < 0) & ~self._matched[own]
-        self._rows.count(slots, np.concatenate([np.minimum(rows.signs, 0), held[len(own) :]]))
-        self._matched[self._rows.release(slots)] = False
-        return first, never
-
-    def _find(self, changes: Changes) -> Integers:
-        if not len(changes):
-            return np.empty(0, np.int64)
-        identity = changes.columns.select(self._identity)
-        return self._rows.find(*row_keys(identity, self._evaluator))
-
-    def _reserve(self) -> None:
+        self._rows.reserve(len(rows))
         if len(self._matched) < self._rows.capacity:
             larger = np.zeros(self._rows.capacity, np.bool_)
             larger[: len(self._matched)] = self._matched
             self._matched = larger
+        never, first = np.empty(len(rows), np.bool_), np.empty(len(matches), np.bool_)
+        note_matches(
+            *self._words(rows),
+            rows.signs,
+            *self._words(matches),
+            self._rows.arrays,
+            self._matched,
+            never,
+            first,
+        )
+        return first, never
+
+    def _words(self, changes: Changes) -> tuple[Integers, Integers]:
+        if not len(changes):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return row_keys(changes.columns.select(self._identity), self._evaluator)
 
 
 class OuterInsertsOperator(Operator):

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from muntin.kernels.arrays import SlotArrays
+from muntin.kernels.arrays import GroupArrays, SlotArrays
 from muntin.kernels.group_ids import (
     FREE,
     LIVE,
@@ -77,13 +77,16 @@ class GroupTable:
     def __len__(self) -> int:
         return int(self._meta[LIVE])
 
+    @property
+    def arrays(self) -> GroupArrays:
+        """Return the keys of groups as kernels take them."""
+        return GroupArrays(self._heads, self._lows, self._highs, self._links, self._meta)
+
     def find(self, low: Integers, high: Integers) -> Integers:
         """Return the numbers of the groups of keys, given where they are new."""
-        self._reserve(len(low))
+        self.reserve(len(low))
         numbers = np.empty(len(low), np.int64)
-        find_groups(
-            low, high, self._heads, self._lows, self._highs, self._links, self._meta, numbers
-        )
+        find_groups(low, high, self.arrays, numbers)
         return numbers
 
     def touch(self, groups: Integers, times: Integers) -> Slots:
@@ -124,10 +127,15 @@ class GroupTable:
     def release(self, slots: Slots) -> Integers:
         """Release the groups of a batch that have no rows left, and return their numbers."""
         empty: Integers = np.unique(slots.slot_groups[self._counts[slots.slot_groups] == 0])
-        release_groups(empty, self._heads, self._lows, self._highs, self._links, self._meta)
+        self.give_back(empty)
         return empty
 
-    def _reserve(self, more: int) -> None:
+    def give_back(self, groups: Integers) -> None:
+        """Release groups, each given once, of an owner who counts their rows."""
+        release_groups(groups, self.arrays)
+
+    def reserve(self, more: int) -> None:
+        """Make room for a number of new groups."""
         wanted = int(self._meta[USED]) + more
         if wanted <= self.capacity:
             return
