@@ -31,7 +31,7 @@ def optimum(
         -scale * model.productivity[h] / best if shape.parent[h] == ROOT else 0.0
         for h, scale in enumerate(scales)
     ]
-    rows = [[scale / total for scale in scales]]
+    rows = [[scale * cost / total for scale, cost in zip(scales, model.step_costs, strict=True)]]
     limits = [min(resources / total, 2.0)]
     for h in shape.susceptible:
         row = [0.0] * shape.count

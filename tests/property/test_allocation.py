@@ -18,6 +18,7 @@ from muntin.adapt.cover import cover_states, refresh_rates
 from muntin.adapt.freshness import RefreshProblem, is_fresh
 from muntin.adapt.model import PlanModel
 from muntin.adapt.policies import POLICIES, allocate
+from muntin.adapt.probe_costs import ProbeCosts
 from muntin.adapt.shape import TreeShape
 from muntin.testing.plan_models import Nested, tree_shape, with_freshness
 
@@ -40,6 +41,15 @@ def random_model(random: np.random.Generator, streams: int | None = None) -> Pla
     )
 
 
+def with_costs(random: np.random.Generator, model: PlanModel) -> PlanModel:
+    """Return the model with random costs; some half joins scan their partner's state."""
+    count = model.shape.count
+    scanned = random.uniform(0.0, 0.01, count) * (random.random(count) < 0.4)
+    probe, match = random.uniform(0.3, 3.0, count), random.uniform(0.0, 3.0, count)
+    costs = ProbeCosts(*(tuple(numbers.tolist()) for numbers in (probe, scanned, match)))
+    return replace(model, costs=costs)
+
+
 def table_3_model(random: np.random.Generator, shape: TreeShape, factor: float) -> PlanModel:
     """Draw parameters from the ranges of Table 3, including states of intermediate results."""
     return with_freshness(TABLE_3.draw(shape, random), factor=factor)
@@ -55,16 +65,29 @@ def test_grepp_is_the_optimum_of_linear_programming_on_a_thousand_plans() -> Non
         )
 
 
+def test_grepp_is_the_optimum_with_any_costs_of_probes_and_matches() -> None:
+    random = np.random.default_rng(21)
+    for _ in range(200):
+        model = with_costs(random, random_model(random))
+        resources = float(random.uniform(0.01, 1.1)) * max(model.saturation.resources, 1.0)
+        assert allocate("grepp", model, resources).throughput == pytest.approx(
+            optimum(model, resources), rel=1e-6, abs=1e-9
+        )
+
+
+@pytest.mark.parametrize("costs", [False, True], ids=["unit", "measured"])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_no_policy_allocates_more_than_arrives_or_is_available(policy: str) -> None:
+def test_no_policy_allocates_more_than_arrives_or_is_available(policy: str, costs: bool) -> None:  # noqa: FBT001
     random = np.random.default_rng(2)
     for _ in range(150):
         model = random_model(random)
+        model = with_costs(random, model) if costs else model
         resources = float(random.uniform(0.001, 1.5)) * max(model.saturation.resources, 1.0)
         found = allocate(policy, model, resources)
         flow = model.flow(found.budgets)
         assert all(allowed >= 0 for allowed in found.budgets)
-        assert sum(found.budgets) <= resources * (1 + 1e-9)
+        assert flow.resources <= resources * (1 + 1e-9)
+        assert costs or flow.resources == pytest.approx(sum(found.budgets))
         assert flow.probes == pytest.approx(found.budgets, rel=1e-9, abs=1e-9)
         assert found.throughput == pytest.approx(flow.throughput)
         assert found.throughput <= optimum(model, resources) * (1 + 1e-6) + 1e-9

@@ -46,6 +46,7 @@ def limits(draw: st.DrawFn) -> dict[str, str]:
                 ]
             )
         ),
+        "probe_cost": draw(st.sampled_from(["unit", "measured"])),
         "probe_choice": draw(st.sampled_from(["key", "oldest", "newest", "random"])),
         "probe_seed": draw(st.sampled_from(["0", "7"])),
     }

@@ -11,12 +11,14 @@ from muntin.adapt.adapter import Adapter
 from muntin.adapt.analysis import AnalysisRequest, Recommendation, analyze
 from muntin.adapt.config import AdapterConfig
 from muntin.adapt.monitor import Sample
+from muntin.adapt.probe_costs import ProbeCosts
 from muntin.adapt.shape import TreeShape
 
 __all__ = [
     "Adapter",
     "AdapterConfig",
     "AnalysisRequest",
+    "ProbeCosts",
     "Recommendation",
     "Sample",
     "TreeShape",

@@ -12,9 +12,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from math import inf
 
-from muntin.adapt.analysis import AnalysisRequest, Recommendation
+from muntin.adapt.analysis import UNLIMITED, AnalysisRequest, Recommendation
 from muntin.adapt.config import AdapterConfig
-from muntin.adapt.model import PlanModel
+from muntin.adapt.model import PlanModel, ratio
 from muntin.adapt.monitor import Monitor, Sample, Statistics
 from muntin.adapt.shape import TreeShape
 
@@ -52,6 +52,8 @@ class Adapter:
         default_factory=lambda: deque(maxlen=_MOST_DECISIONS)
     )
     resources: float | None = None
+    price: float = 1.0
+    """The units of work of an average probe and its matches, under the current budgets."""
     infeasible: str | None = None
     _monitor: Monitor = field(init=False, repr=False)
     _pending: bool = False
@@ -92,10 +94,11 @@ class Adapter:
         self.resources = sample.resources
         needed = statistics.model.saturation.resources
         self._note_load(sample.cycle, needed, limit)
+        self._set_price(statistics)
         if self._pending:
             return None
         filled, self._filled = self._filled, self._monitor.filled
-        forced = self._rebalance(sample, limit)
+        forced = self._rebalance(sample, statistics.model, limit)
         reason = forced or self._reason(statistics, needed, limit)
         if reason is None and self.overloaded and self._filled and not filled:
             reason = "windows are full for the first time"
@@ -143,8 +146,13 @@ class Adapter:
         self.budgets = recommendation.budgets if self.overloaded else None
         self.part = 1.0 if allocation is None else allocation.part
         self._used.clear()
+        self._set_price(request.statistics)
         self._log(request.cycle, request.goal, request.reason, recommendation)
         return recommendation.budgets
+
+    def cap(self, resources: float | None) -> float | None:
+        """Return the probes per second that resources pay for; None: any number."""
+        return None if resources is None else resources / self.price
 
     def abandon(self) -> None:
         """Discard an analysis that failed; the next sample requests another."""
@@ -158,6 +166,7 @@ class Adapter:
             "overloaded": self.overloaded,
             "policy": self.config.policy,
             "resources": self.resources,
+            "cost_per_probe": _round(self.price),
             "resources_needed": None if model is None else _round(model.saturation.resources),
             "share_of_results": _round(self.share),
             "budgets": None
@@ -169,6 +178,15 @@ class Adapter:
             "actuations": self.actuations,
             "decisions": list(self.decisions),
         }
+
+    def _set_price(self, statistics: Statistics) -> None:
+        """Follow the work of an average probe, unless it has hardly changed."""
+        model = statistics.model
+        budgets = self.budgets or (UNLIMITED,) * self.shape.count
+        flow = model.flow_of_part([inf if rate < 0 else rate for rate in budgets], self.part)
+        price = ratio(flow.resources, sum(flow.probes), self.price)
+        if _changed(self.price, price, self.config.change):
+            self.price = price
 
     def _note_load(self, cycle: int, needed: float, limit: float) -> None:
         """Enter overload when arrivals need more than the limit; leave after some calm cycles."""
@@ -184,12 +202,12 @@ class Adapter:
         if self._calm >= self._calm_needed:
             self.overloaded, self._left_at = False, cycle
 
-    def _rebalance(self, sample: Sample, limit: float) -> str | None:
+    def _rebalance(self, sample: Sample, model: PlanModel, limit: float) -> str | None:
         """Change the boost if paths use clearly more or less than predicted; return why."""
         if not self.overloaded or self.budgets is None or not self._maximal:
             self._boost = self._boost if self.overloaded else 1.0
             return None
-        self._used.append(sum(sample.probes) / sample.seconds)
+        self._used.append(model.work(sample.probes, sample.matches) / sample.seconds)
         used = max(sum(self._used) / len(self._used), 1e-9)
         if len(self._used) < 2:
             return None

@@ -43,7 +43,7 @@ class Allocation:
     throughput: float
     """Predicted results per second."""
     assigned: tuple[tuple[float, ...], ...] | None = None
-    """Resources by path and hop (PathAssign in [Mukherji11]), for policies by path."""
+    """Probes by path and hop (PathAssign in [Mukherji11]), for policies by path."""
     for_freshness: float = 0.0
     """Resources that refresh states."""
     maximal: bool = False

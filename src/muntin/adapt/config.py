@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from muntin.adapt.probe_costs import ProbeCosts
 from muntin.model.window import RowsWindow, TimeWindow, Window
 
 
@@ -27,6 +28,8 @@ class AdapterConfig:
     """Whether partial matches too old for freshness are released."""
     by_key: bool = False
     """Whether a slice of the keys may probe, because one key joins all streams."""
+    costs: ProbeCosts | None = None
+    """The units of work of probes and matches; None: a unit is a probe."""
     cycles: int = 4
     """The number of monitoring cycles over which statistics are averaged."""
 

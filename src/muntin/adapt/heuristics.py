@@ -15,12 +15,13 @@ from muntin.adapt.model import PlanModel
 def equal_hj(model: PlanModel, resources: float) -> Allocation:
     """Divide by EqualHJ: the same for all half joins."""
     count = model.shape.count
-    return by_half_joins("equal_hj", model, [resources / count] * count)
+    return by_half_joins("equal_hj", model, _probes(model, [resources / count] * count))
 
 
 def global_hjpr(model: PlanModel, resources: float) -> Allocation:
     """Divide by GlobalHJPR: in the ratio of the productivities of all half joins."""
-    return by_half_joins("global_hjpr", model, _in_ratio(resources, model.productivity))
+    shares = _in_ratio(resources, model.productivity)
+    return by_half_joins("global_hjpr", model, _probes(model, shares))
 
 
 def ebest_hjp(model: PlanModel, resources: float) -> Allocation:
@@ -39,8 +40,9 @@ def best_hjp(model: PlanModel, resources: float) -> Allocation:
     """Divide by BestHJP: the most productive half join of all first, even if its output is lost."""
     shares = [0.0] * model.shape.count
     for h in sorted(range(model.shape.count), key=lambda h: -model.productivity[h]):
-        shares[h] = min(resources, model.saturation.arrivals[h])
-        resources -= shares[h]
+        cost = model.step_costs[h]
+        shares[h] = min(resources / cost, model.saturation.arrivals[h])
+        resources -= shares[h] * cost
     return by_half_joins("best_hjp", model, shares)
 
 
@@ -51,9 +53,14 @@ def _local_best(policy: str, model: PlanModel, of_joins: Sequence[float]) -> All
         arrivals = model.flow(shares).arrivals
         left = resources
         for h in sorted(pair, key=lambda h: -model.productivity[h]):
-            shares[h] = min(left, arrivals[h])
-            left -= shares[h]
+            shares[h] = min(left / model.step_costs[h], arrivals[h])
+            left -= shares[h] * model.step_costs[h]
     return by_half_joins(policy, model, shares)
+
+
+def _probes(model: PlanModel, shares: Sequence[float]) -> list[float]:
+    """Return the probes that each half join can pay from its share of the resources."""
+    return [share / cost for share, cost in zip(shares, model.step_costs, strict=True)]
 
 
 def _in_ratio(resources: float, weights: Sequence[float]) -> list[float]:

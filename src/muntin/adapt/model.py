@@ -1,7 +1,8 @@
 """The output of a tree of joins under probe budgets [Mukherji11, sections 2 to 4.1, appendix A].
 
-Work is counted in probes, of rows and of intermediate results alike. A half join makes
-``productivity`` results per probe, which arrive at its parent. All rates are per second.
+Work is counted in probes, of rows and of intermediate results alike, or by their measured costs
+(:mod:`muntin.adapt.probe_costs`). A half join makes ``productivity`` results per probe, which
+arrive at its parent. All rates are per second.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import accumulate
 from math import inf, isnan, sqrt
 from operator import mul
 
+from muntin.adapt.probe_costs import ProbeCosts
 from muntin.adapt.shape import ROOT, TreeShape
 
 MOST = 1e15
@@ -24,18 +26,14 @@ class Flow:
     """The rows per second that arrive and that probe at each half join, and the results.
 
     ``productivity`` has the results per probe at each half join, ``throughput`` the results of the
-    tree per second.
+    tree per second, ``resources`` the units of work per second of all probes and their matches.
     """
 
     arrivals: tuple[float, ...]
     probes: tuple[float, ...]
     productivity: tuple[float, ...]
     throughput: float
-
-    @property
-    def resources(self) -> float:
-        """All probes."""
-        return sum(self.probes)
+    resources: float
 
 
 @dataclass(frozen=True)
@@ -67,6 +65,8 @@ class PlanModel:
     """By how many standard deviations of the arrivals fixed states are refreshed faster than the
     average requires.
     """
+    costs: ProbeCosts | None = None
+    """The units of work of each step; None: each probe is a unit, and nothing else counts."""
 
     def __post_init__(self) -> None:
         leaves, count = self.shape.leaves, self.shape.count
@@ -120,6 +120,7 @@ class PlanModel:
             tuple(part * rows for rows in whole.probes),
             whole.productivity,
             part * whole.throughput,
+            part * whole.resources,
         )
 
     def sent_up(self, rows: Sequence[float]) -> Flow:
@@ -154,7 +155,7 @@ class PlanModel:
         arrivals = [*self.rates, *[0.0] * (shape.count - shape.leaves)]
         probes = [0.0] * shape.count
         productivity = list(self.productivity)
-        throughput = 0.0
+        throughput = resources = 0.0
         for pair in shape.joins:
             for h in pair:
                 probes[h] = min(max(budgets[h], 0.0), arrivals[h])
@@ -163,11 +164,49 @@ class PlanModel:
                 if full is not None and other >= shape.leaves:
                     productivity[h] *= min(ratio(arrivals[other], full[other], 1.0), 1.0)
                 made = _times(probes[h], productivity[h])
+                resources += _times(probes[h], self.probe_costs[h])
+                resources += _times(made, self.match_costs[h])
                 if shape.parent[h] == ROOT:
                     throughput += made
                 else:
                     arrivals[shape.parent[h]] += made
-        return Flow(tuple(arrivals), tuple(probes), tuple(productivity), throughput)
+        return Flow(tuple(arrivals), tuple(probes), tuple(productivity), throughput, resources)
+
+    # Costs ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def probe_costs(self) -> tuple[float, ...]:
+        """Return the units of work of a probe that finds nothing; scanned states are full."""
+        costs = self.costs or ProbeCosts.unit(self.shape.count)
+        return tuple(
+            probe + _times(scanned, self.own[other])
+            for probe, scanned, other in zip(
+                costs.probe, costs.scanned, self.shape.partner, strict=True
+            )
+        )
+
+    @cached_property
+    def match_costs(self) -> tuple[float, ...]:
+        """Return the units of work of a match."""
+        return (self.costs or ProbeCosts.unit(self.shape.count)).match
+
+    @cached_property
+    def step_costs(self) -> tuple[float, ...]:
+        """Return the units of work of a probe and its matches, when states are full."""
+        return tuple(
+            probe + match * found
+            for probe, match, found in zip(
+                self.probe_costs, self.match_costs, self.productivity, strict=True
+            )
+        )
+
+    def work(self, probes: Sequence[float], matches: Sequence[float]) -> float:
+        """Return the units of work of counted probes and matches."""
+        return sum(
+            cost * count
+            for costs, counts in ((self.probe_costs, probes), (self.match_costs, matches))
+            for cost, count in zip(costs, counts, strict=True)
+        )
 
     # Paths ----------------------------------------------------------------------------------------
 
@@ -181,19 +220,22 @@ class PlanModel:
 
     @cached_property
     def path_costs(self) -> tuple[float, ...]:
-        """For each path, the probes per row of the leaf: 1 + phi_1 + ... + phi_(n-1)."""
-        return tuple(1.0 + sum(found[:-1]) for found in self.cardinalities)
+        """For each path, the work per row of the leaf; in probes 1 + phi_1 + ... + phi_(n-1)."""
+        return tuple(
+            sum(rows * self.step_costs[h] for rows, h in zip((1.0, *found[:-1]), path, strict=True))
+            for path, found in zip(self.shape.paths, self.cardinalities, strict=True)
+        )
 
     @cached_property
     def path_productivity(self) -> tuple[float, ...]:
-        """For each path, the results per probe anywhere on it (equation 8)."""
+        """For each path, the results per unit of work anywhere on it (equation 8)."""
         return tuple(
             found[-1] / cost
             for found, cost in zip(self.cardinalities, self.path_costs, strict=True)
         )
 
     def division(self, path: int, resources: float) -> tuple[float, ...]:
-        """Return the resources of a path by hop, so that all output is consumed.
+        """Return the probes of a path by hop, so that all output is consumed.
 
         See equations 6 and 7.
         """
@@ -205,7 +247,7 @@ class PlanModel:
         return _times(self.rates[path], self.path_costs[path])
 
     def budgets(self, assigned: Sequence[Sequence[float]]) -> tuple[float, ...]:
-        """Return the probe budget of each half join, from resources by path and hop."""
+        """Return the probe budget of each half join, from probes by path and hop."""
         found = [0.0] * self.shape.count
         for path, hops in zip(self.shape.paths, assigned, strict=True):
             for h, share in zip(path, hops, strict=True):

@@ -146,6 +146,7 @@ class Monitor:
             purged=config.enforced,
             by_key=config.by_key,
             chance=0.0 if config.enforced else _MARGIN,
+            costs=config.costs,
         )
         self._follow(sample, model)
         self._made.append(

@@ -125,6 +125,8 @@ def plan_arrays(model: PlanModel) -> PlanArrays:
         np.array(model.rates),
         np.array(model.productivity),
         filling,
+        np.array(model.probe_costs),
+        np.array(model.match_costs),
     )
 
 

@@ -15,11 +15,17 @@ def describe_overload(overload: Overload) -> Description:
         limiter.limiting.period,
         limiter.stale_results(),
     )
-    limit = limiter.budgets.cap
+    limit, price = overload.resources, adapter.price
+    unit = "probes" if adapter.config.costs is None else "units of work"
     facts = [
         Fact("overloaded", adapter.overloaded),
         Fact(
-            "resources", limit, "no limit" if limit is None else f"{limit:,.4g} probes per second"
+            "resources", limit, "no limit" if limit is None else f"{limit:,.4g} {unit} per second"
+        ),
+        Fact(
+            "cost_per_probe",
+            price,
+            "" if adapter.config.costs is None else f"{price:.3g} units per probe",
         ),
         Fact("policy", policy, f"policy {policy}"),
         Fact("cycle_seconds", period / 1e6, f"cycles of {format_interval(period)}"),

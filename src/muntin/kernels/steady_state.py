@@ -31,7 +31,7 @@ class PlanArrays(NamedTuple):
 
     ``joins`` has the two half joins of each join, bottom up, ``parent`` the half join that takes
     the output of each (-1: results). ``filling`` has the arrivals that fill the state of each
-    (0: it is always full).
+    (0: it is always full), ``probe_costs`` and ``match_costs`` the work of a probe and of a match.
     """
 
     joins: Table
@@ -39,11 +39,13 @@ class PlanArrays(NamedTuple):
     rates: Reals
     productivity: Reals
     filling: Reals
+    probe_costs: Reals
+    match_costs: Reals
 
 
 @inline
 def evaluate(plan, fractions, arrivals):
-    """Return results and probes per second when these fractions of arrivals probe."""
+    """Return results and work per second when these fractions of arrivals probe."""
     leaves = plan.rates.shape[0]
     for h in range(plan.parent.shape[0]):
         arrivals[h] = plan.rates[h] if h < leaves else 0.0
@@ -57,7 +59,7 @@ def evaluate(plan, fractions, arrivals):
             found = probes * plan.productivity[h]
             if plan.filling[other] > 0.0 and arrivals[other] < plan.filling[other]:
                 found *= arrivals[other] / plan.filling[other]
-            cost += probes
+            cost += probes * plan.probe_costs[h] + found * plan.match_costs[h]
             if plan.parent[h] < 0:
                 made += found
             else:

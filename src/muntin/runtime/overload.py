@@ -20,12 +20,22 @@ from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
 
-from muntin.adapt import Adapter, AdapterConfig, Recommendation, Sample, TreeShape, analyze
+from muntin.adapt import (
+    Adapter,
+    AdapterConfig,
+    ProbeCosts,
+    Recommendation,
+    Sample,
+    TreeShape,
+    analyze,
+)
 from muntin.model.clock import format_interval
-from muntin.model.settings import ProbeChoice, Settings
+from muntin.model.settings import ProbeChoice, ProbeCost, Settings
 from muntin.model.window import TimeWindow
 from muntin.operators.join.probe_limiter import Budgets, CycleSample, ProbeLimiter
 from muntin.plan.join import JoinPlan, TreePlan
+from muntin.runtime.calibration import calibrated_costs
+from muntin.runtime.half_join_costs import half_join_costs
 from muntin.runtime.log_cursors import LogCursors
 from muntin.runtime.overload_control import OverloadControl, same_half_joins
 
@@ -102,10 +112,10 @@ class Overload(OverloadControl):
 
     @property
     def resources(self) -> float | None:
-        """Probes per second that are available; None: no limit."""
+        """Units of work per second that are available; None: no limit."""
         if self._given is not None or not self._live or self._probes < _LEAST_PROBES:
             return self._given
-        return _SHARE_OF_TIME * self._probes / self._work
+        return _SHARE_OF_TIME * self._probes / self._work * self.adapter.price
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -173,7 +183,8 @@ class Overload(OverloadControl):
             _log.info("query %s: %s", self.plan.query.name, self.adapter.decisions[-1])
 
     def _set(self) -> None:
-        budgets = Budgets(self._rates, self.resources, self.adapter.part)
+        adapter = self.adapter
+        budgets = Budgets(self._rates, adapter.cap(self.resources), adapter.part)
         if budgets != self.limiter.budgets:
             self.limiter.set_budgets(budgets)
 
@@ -188,14 +199,22 @@ class Overload(OverloadControl):
             else {}
         )
 
+    def costs(self) -> dict[str, float]:
+        """Return the work of a probe and its matches by half join; empty if each is a unit."""
+        model = self.adapter.model
+        if model is None or model.costs is None:
+            return {}
+        return dict(zip(half_join_names(self.plan, self._tree), model.step_costs, strict=True))
+
     def stats(self) -> dict[str, object]:
         """Return the measurements and decisions."""
         limiter, names = self.limiter, half_join_names(self.plan, self._tree)
         totals = limiter.totals()
         return {
             **self.adapter.report(),
-            "resources": limiter.budgets.cap,
+            "resources": self.resources,
             "budgets": self.budgets(),
+            "costs": self.costs(),
             "arrivals": dict(zip(names, totals.arrivals, strict=True)),
             "probes": dict(zip(names, totals.probes, strict=True)),
             "matches": dict(zip(names, totals.matches, strict=True)),
@@ -218,7 +237,14 @@ def control_of(plan: JoinPlan, settings: Settings) -> AdapterConfig:
         state_rows=plan.limiting.state_rows,
         enforced=plan.limiting.enforce,
         by_key=plan.limiting.choice is ProbeChoice.KEY and bool(plan.common_key),
+        costs=_costs(plan, settings),
     )
+
+
+def _costs(plan: JoinPlan, settings: Settings) -> ProbeCosts | None:
+    if plan.tree is None or settings.overload.probe_cost is ProbeCost.UNIT:
+        return None
+    return half_join_costs(plan.tree, calibrated_costs())
 
 
 def ages_in_words(plan: JoinPlan, ages: Sequence[int]) -> dict[str, str]:

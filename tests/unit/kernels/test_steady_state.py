@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from muntin.adapt.model import PlanModel
+from muntin.adapt.probe_costs import ProbeCosts
 from muntin.adapt.steady_state import plan_arrays
 from muntin.kernels.steady_state import climb_fractions
 from muntin.testing.plan_models import Nested, tree_shape
@@ -22,6 +23,13 @@ def random_model(random: np.random.Generator) -> PlanModel:
         tuple(10 ** random.uniform(-1, 1, shape.count)),
         (100.0,) * shape.count,
         fixed=False,
+        costs=ProbeCosts(
+            tuple(random.uniform(0.3, 3, shape.count)),
+            tuple(random.uniform(0, 0.05, shape.count)),
+            tuple(random.uniform(0, 3, shape.count)),
+        )
+        if random.random() < 0.5
+        else None,
     )
 
 
@@ -35,8 +43,9 @@ def naive(model: PlanModel, fractions: NDArray[np.float64]) -> tuple[float, floa
         for h, sibling in ((one, other), (other, one)):
             fill = 1.0 if sibling < shape.leaves else arrivals[sibling] / full[sibling]
             probes = fractions[h] * arrivals[h]
-            cost += probes
-            output += probes * model.productivity[h] * fill
+            found = probes * model.productivity[h] * fill
+            cost += probes * model.probe_costs[h] + found * model.match_costs[h]
+            output += found
         if shape.parent[one] < 0:
             made = output
         else:

@@ -41,6 +41,7 @@ OTHER_VALUES = {
     "policy": "grepp",
     "adapt_change": "0",
     "adapt_gain": ".2",
+    "probe_cost": "measured",
     "probe_choice": "random",
     "probe_seed": "007",
     "state_rows": "12",

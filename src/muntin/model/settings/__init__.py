@@ -21,6 +21,7 @@ from muntin.model.settings.topics import (
     JoinMethod,
     OverloadMode,
     ProbeChoice,
+    ProbeCost,
     Scheduler,
     Strategy,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "JoinMethod",
     "OverloadMode",
     "ProbeChoice",
+    "ProbeCost",
     "Scheduler",
     "Settings",
     "Strategy",

@@ -299,6 +299,13 @@ class ProbeChoice(StrEnum):
     KEY = "key"
 
 
+class ProbeCost(StrEnum):
+    """What the resources of a limited join count."""
+
+    UNIT = "unit"
+    MEASURED = "measured"
+
+
 class Freshness(StrEnum):
     """What happens to results with a row older than FRESHNESS."""
 
@@ -354,6 +361,13 @@ class OverloadSettings:
         "0.05",
         "under adapt, use new probe budgets when they are predicted to give this share of results "
         "more (p in [Mukherji11])",
+    )
+    probe_cost: ProbeCost = setting(
+        "probe_cost",
+        choice(ProbeCost),
+        "unit",
+        "under adapt, what resources count: unit, each probe as one; measured, probes and matches "
+        "by their measured times, in probes of an index that find nothing",
     )
     probe_choice: ProbeChoice = setting(
         "probe_choice",

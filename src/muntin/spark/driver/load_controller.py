@@ -218,7 +218,7 @@ class LoadController:
 
     @staticmethod
     def _resources(query: _LimitedQuery, *, fits: bool) -> float | None:
-        """Return the probes per second for which there is work, by what recent probes found."""
+        """Return the resources for which there is work, by what recent probes found."""
         model = query.adapter.model
         if query.work is None or model is None:
             return None
@@ -226,7 +226,8 @@ class LoadController:
         if fits:
             return _ENOUGH * needed
         probes, work = (sum(one) for one in zip(*query.found, strict=True))
-        return min(query.work * probes / work if work else query.work / 2, 0.99 * needed)
+        fitting = query.work * probes / work if work else query.work / 2
+        return min(fitting * query.adapter.price, 0.99 * needed)
 
     def _sample(
         self, name: str, query: _LimitedQuery, reports: Sequence[Mapping[str, Any]]
@@ -273,7 +274,7 @@ class LoadController:
         if model is None:
             return 0.0 if sample is None else sum(sample.arrivals) / sample.seconds
         flow, leaves = model.saturation, query.adapter.shape.leaves
-        need = 2 * flow.resources - sum(model.rates) + flow.throughput
+        need = 2 * sum(flow.probes) - sum(model.rates) + flow.throughput
         if sample is None or query.complete is None or not query.complete[0]:
             return need
         rows, work = query.complete
@@ -308,11 +309,11 @@ class LoadController:
 
     def _send_limits(self, query: _LimitedQuery) -> None:
         """Send the current limits, if they differ from those sent last."""
-        cap, allowed = query.given, query.rates
+        cap, allowed = query.adapter.cap(query.given), query.rates
         if cap is None and query.fits:
             allowed = (None,) * len(query.rates)
         elif cap is None and query.adapter.overloaded:
-            cap = query.adapter.resources
+            cap = query.adapter.cap(query.adapter.resources)
         rates_sent, cap_sent, work_sent = query.sent
         work = _kept(query.work, work_sent)
         if (allowed, cap) == (rates_sent, cap_sent) and work == work_sent:

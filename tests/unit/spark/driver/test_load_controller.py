@@ -103,6 +103,21 @@ def test_given_resources_are_divided_by_arrivals_and_never_exceeded() -> None:
     assert all(rate is not None for partition in limits.rates for rate in partition)
 
 
+def test_measured_costs_are_sent_as_fewer_probes_for_the_same_resources() -> None:
+    made, sent = controller(resources="600", probe_cost="measured")
+    for batch in range(6):
+        made.observe(batch, 0.5, [reported([900] * 4, 2.0), reported([300] * 4, 2.0)])
+        analysed(made)
+    made.close()
+    report = made.report()["q"]
+    assert report["overloaded"]
+    assert report["cost_per_probe"] > 1.5
+    (limits,) = sent[-1].limits
+    allowed = sum(cap for cap in limits.caps if cap is not None)
+    assert allowed == pytest.approx(600 / report["cost_per_probe"], rel=1e-4)
+    assert ControlRow.from_text(sent[-1].to_text()) == sent[-1], "what is replayed is the same"
+
+
 def test_the_limit_is_sent_before_the_analysis_that_divides_it() -> None:
     made, sent = controller(resources="600")
     release = threading.Event()
