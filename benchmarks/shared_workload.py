@@ -154,7 +154,7 @@ class Sharing:
         window = f"[RANGE {self.windows[-1]} SECONDS]"
         query = declared.read(f"SELECT A.k FROM A {window}, B {window} WHERE A.k = B.k", "q")
         sizes = tuple((size * _SECOND, size * _SECOND) for size in self.windows)
-        levels = Levels(sizes, tuple(self.queries), looks=(1, 0), weights=(1, 1))
+        levels = Levels(sizes, tuple(self.queries), looks=(1, 0), rates=(1, 1))
         tools = Tools(Evaluator(Duck()), Workspace())
         join = SimulatedJoin(
             plan_join(query, declared.settings), ["A", "B"], {}, tools, Schedule(levels, scheduler)
@@ -248,7 +248,7 @@ def run(join: SimulatedJoin, streams: Streams, second: float, timing: Timing) ->
     """Yield after every turn, and at the end what there is to know."""
     tactic = join.simulated
     assert tactic.schedule is not None, "a simulated join is scheduled"
-    times = Times(tactic.schedule.levels.queries)
+    times = Times(tactic.schedule.levels.counts)
     news, arrivals = streams.rows_of(new=True), streams.arrivals(second)
     now = max(int(part.batch.times[-1]) for part in news)
     for released in join.replay(news, arrivals, now, timing):

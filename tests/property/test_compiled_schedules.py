@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +23,11 @@ from muntin.operators.join.events import EventMaker, Events
 from muntin.operators.join.schedule import Schedule
 from muntin.operators.workspace import Workspace
 from muntin.planner.join_planner import plan_join
-from muntin.schedule.levels import Levels
+from muntin.schedule.levels import Levels, level_counts
 from muntin.sql.streams import make_stream
 from muntin.state.batch import Batch
 from muntin.testing import simulated_join as clock_of
-from muntin.testing.schedule_trace import ReleasedPair, ScanStep, ScheduleRow, Setup, Viewer
+from muntin.testing.schedule_trace import Number, ReleasedPair, ScanStep, ScheduleRow, Setup, Viewer
 from muntin.testing.schedules import simulate
 from muntin.testing.simulated_join import SimulatedJoin, SimulatedTactic
 
@@ -47,9 +48,12 @@ class Seen:
 
 def levels_of(setup: Setup) -> Levels:
     windows = sorted({query.windows for query in setup.queries}, key=lambda each: (sum(each), each))
-    weights = int(setup.weights[0]), int(setup.weights[1])
-    queries = tuple(sum(query.windows == each for query in setup.queries) for each in windows)
-    return Levels(tuple(windows), queries, (1, 0), weights)
+    rates = int(setup.rates[0]), int(setup.rates[1])
+    weights = [
+        [Fraction(query.weight) for query in setup.queries if query.windows == each]
+        for each in windows
+    ]
+    return Levels(tuple(windows), level_counts(weights), (1, 0), rates)
 
 
 def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SimulatedTactic:
@@ -74,9 +78,7 @@ def made(setup: Setup, scheduler: Scheduler, *, checks: str) -> SimulatedTactic:
     if units[0] != units[1]:
         # Seconds are microseconds there: a row of the one is then worth as much as in the
         # reference.
-        scaled = replace(
-            scaled, weights=(levels.weights[0] * units[1], levels.weights[1] * units[0])
-        )
+        scaled = replace(scaled, rates=(levels.rates[0] * units[1], levels.rates[1] * units[0]))
     plan = plan_join(query, declared.settings)
     join = SimulatedJoin(
         plan,
@@ -209,6 +211,7 @@ def expected(setup: Setup, scheduler: Scheduler) -> Seen:
 
 
 LENGTHS = st.integers(1, 8)
+WEIGHTS: st.SearchStrategy[Number] = st.sampled_from([1, 1, 1, 4, Fraction(1, 2), Fraction(5, 3)])
 WINDOWS = st.one_of(LENGTHS.map(lambda length: (length, length)), st.tuples(LENGTHS, LENGTHS))
 
 
@@ -234,12 +237,15 @@ def setups(draw: st.DrawFn) -> Setup:
     counted = draw(st.sampled_from([(False, False), (True, True), (True, False)]))
     return Setup(
         tuple(rows),
-        tuple(Viewer(f"q{number}", draw(WINDOWS)) for number in range(draw(st.integers(2, 6)))),
+        tuple(
+            Viewer(f"q{number}", draw(WINDOWS), draw(WEIGHTS))
+            for number in range(draw(st.integers(2, 6)))
+        ),
         counted=counted,
         buckets=draw(st.sampled_from([None, None, 1, 2, 3])),
         result=draw(st.sampled_from([0, 0, 1])),
         slice=draw(st.sampled_from([None, None, 1, 2])),
-        weights=draw(st.sampled_from([(1, 1), (1, 3)])),
+        rates=draw(st.sampled_from([(1, 1), (1, 3)])),
     )
 
 

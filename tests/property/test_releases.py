@@ -11,6 +11,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from muntin.model.catalog import Stream
+from muntin.operators.join import scan_rates
 from muntin.operators.join.schedule import TurnPace
 from muntin.runtime import running_join
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
@@ -40,7 +41,11 @@ Batch = list[tuple[str, int, int, int]]
 Released = dict[str, list[str]]
 
 
-def _query(source: str, width: int, kind: str) -> str:
+def _query(source: str, width: int, kind: str, weight: str) -> str:
+    return f"{_unweighted(source, width, kind)}{weight}"
+
+
+def _unweighted(source: str, width: int, kind: str) -> str:
     body = source.format(w=width)
     if kind == "group":
         joined, window, size = body.partition(" WINDOW ")
@@ -59,6 +64,7 @@ def deployments(draw: st.DrawFn) -> Deployment:
         st.sampled_from(sources),
         st.integers(1, 6),
         st.sampled_from(["", "", "changes", "group", "distinct"]),
+        st.sampled_from(["", "", " WITH (weight = 5)"]),
     )
     settings_of_all = {"scheduler": draw(st.sampled_from(["lwo", "swf", "mqt"]))}
     queries = tuple(
@@ -74,6 +80,7 @@ def cut_small() -> Iterator[None]:
     with (
         patch.object(partition_module, "TurnPace", lambda: TurnPace(100_000, 8_000_000, 1)),
         patch.object(running_join, "_PACED_SLICE", 1),
+        patch.object(scan_rates, "_LEAST_ROWS", 1),
     ):
         yield
 

@@ -5,12 +5,15 @@ Streams, windows, queries and arrivals are random.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.model.settings import Scheduler
 from muntin.testing.schedule_trace import (
     FoundPair,
+    Number,
     ReleasedPair,
     ScanStep,
     ScheduleRow,
@@ -22,6 +25,7 @@ from muntin.testing.schedules import alone, simulate
 
 LENGTHS = st.integers(1, 8)
 WINDOWS = st.one_of(LENGTHS.map(lambda length: (length, length)), st.tuples(LENGTHS, LENGTHS))
+WEIGHTS: st.SearchStrategy[Number] = st.sampled_from([1, 1, 3, Fraction(1, 2), Fraction(5, 3)])
 SCHEDULERS = st.sampled_from(list(Scheduler))
 
 
@@ -50,7 +54,7 @@ def streams(draw: st.DrawFn) -> tuple[ScheduleRow, ...]:
 def setups(draw: st.DrawFn, *, changing: bool) -> Setup:
     rows = draw(streams())
     queries = tuple(
-        Viewer(f"q{number}", draw(WINDOWS))
+        Viewer(f"q{number}", draw(WINDOWS), draw(WEIGHTS))
         for number in range(draw(st.integers(0 if changing else 1, 4)))
     )
     first = Setup(rows, queries).first
@@ -64,7 +68,9 @@ def setups(draw: st.DrawFn, *, changing: bool) -> Setup:
             )
         else:
             present.append(f"later{number}")
-            changes.append(ViewerChange(before, add=Viewer(present[-1], draw(WINDOWS))))
+            changes.append(
+                ViewerChange(before, add=Viewer(present[-1], draw(WINDOWS), draw(WEIGHTS)))
+            )
     return Setup(
         rows,
         queries,
@@ -73,7 +79,7 @@ def setups(draw: st.DrawFn, *, changing: bool) -> Setup:
         buckets=draw(st.sampled_from([None, None, 1, 2, 3])),
         result=draw(st.sampled_from([0, 0, 1])),
         slice=draw(st.sampled_from([None, None, 1, 2])),
-        weights=draw(st.sampled_from([(1, 1), (1, 3)])),
+        rates=draw(st.sampled_from([(1, 1), (1, 3)])),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import given, note
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import muntin
 from muntin.model.catalog import Stream
+from muntin.operators.join import scan_rates
 from muntin.operators.join.schedule import TurnPace
 from muntin.runtime.dataflow import Frontier
 from muntin.runtime.running_query import RunningQuery
@@ -87,6 +89,8 @@ MORE = [
     " AND A.v + B.v > 10",
 ]
 
+WEIGHTS = ["", "", " WITH (weight = 3)", " WITH (weight = '0.25')"]
+
 ROWS = st.lists(
     st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=6
 )
@@ -102,11 +106,12 @@ def stories(draw: st.DrawFn) -> list[tuple[str, object]]:
     ]
     sizes = st.integers(1, 6)
     queries = st.builds(
-        lambda join, more, w, u: join.format(more=more, w=w, u=u),
+        lambda join, more, w, u, weight: f"{join.format(more=more, w=w, u=u)}{weight}",
         st.sampled_from(joins),
         st.sampled_from(MORE),
         sizes,
         sizes,
+        st.sampled_from(WEIGHTS),
     )
     added = st.tuples(st.just("add"), queries)
     came = st.tuples(st.sampled_from("ABC"), ROWS)
@@ -172,6 +177,10 @@ def keep(got: Told, name: str, batch: pa.RecordBatch) -> None:
     got.setdefault(name, []).append(pa.Table.from_batches([batch]))
 
 
+RATES_FROM_THE_FIRST_ROW = patch.object(scan_rates, "_LEAST_ROWS", 1)
+
+
+@RATES_FROM_THE_FIRST_ROW
 def live(story: list[tuple[str, object]], scheduler: str) -> tuple[Told, Told]:
     """Return the results of each query live, through subscribers, and alone, by polling."""
     shared, alone = made("on", scheduler), made("off")
@@ -222,6 +231,11 @@ def test_paced_results_are_those_of_each_query_alone(
     story: list[tuple[str, object]], scheduler: str, results: int
 ) -> None:
     """Release results as Spark partitions do for subscribers, in pieces of any size."""
+    with RATES_FROM_THE_FIRST_ROW:
+        check_paced(story, scheduler, results)
+
+
+def check_paced(story: list[tuple[str, object]], scheduler: str, results: int) -> None:
     alone = made("off")
     got: Told = {}
     names = [f"q{number}" for number, (what, _) in enumerate(story) if what == "add"]

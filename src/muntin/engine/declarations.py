@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Generic, TypeVar
 
@@ -60,13 +60,20 @@ class Declarations:
         """Change a setting of queries that are added later."""
         self.settings = self.settings.having(name, value)
 
-    def read(self, sql: str, name: str | None) -> Query:
+    def read(self, sql: str, name: str | None, weight: float | None = None) -> Query:
         """Return a bound query; without a name it gets the next free one of q1, q2, ..."""
         if name is None:
             names = (f"q{number}" for number in count(1))
             name = next(free for free in names if not self._is_taken(free))
         check_name(name, "the name of a query")
-        return read_query(sql, name, self.catalog)
+        query = read_query(sql, name, self.catalog)
+        if weight is None:
+            return query
+        if any(option.lower() == "weight" for option, _ in query.options):
+            raise SettingError(
+                f"query {name} has two weights", hint="Give it in WITH (...) or as weight=..."
+            )
+        return replace(query, options=(*query.options, ("weight", str(weight))))
 
     def knowledge(self) -> Knowledge:
         """Return what is known of the streams before any row has come."""

@@ -141,14 +141,16 @@ class Engine:
             table = make_table(name, rows.schema)
             self._registrar.add_table(table, read_rows(rows, table.schema, f"table {name}"))
 
-    def query(self, sql: str, name: str | None = None) -> StandingQuery:
+    def query(
+        self, sql: str, name: str | None = None, *, weight: float | None = None
+    ) -> StandingQuery:
         """Register a standing query, also while rows flow; its results start with the next rows.
 
         It finds the rows inside its windows that the engine holds: those that the windows of
-        queries registered before it reach.
+        queries registered before it reach. ``weight`` is the setting of that name.
         """
         with self._lock:
-            return self.handle(self._registrar.add_query(self._declared.read(sql, name)))
+            return self.handle(self._registrar.add_query(self._declared.read(sql, name, weight)))
 
     def handle(self, name: str) -> StandingQuery:
         """Return the handle of a registered query."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from muntin.engine.explain_overload import describe_overload
 from muntin.engine.explain_predicates import by_measured_cost
+from muntin.engine.explain_schedule import describe_levels, scheduler_facts
 from muntin.model.clock import SECOND, format_instant, format_interval
-from muntin.model.settings import Settings
 from muntin.plan.description import Description, Fact
 from muntin.plan.expression import Expression
 from muntin.plan.join import Check, CodeKind, Index, JoinPlan, JoinStep, Prediction, TreePlan
@@ -35,10 +35,13 @@ def describe_query(running: RunningQuery, why: str) -> Description:
     shared = (
         Fact("queries", names, f"one join for {', '.join(names)}" if len(names) > 1 else alone),
         Fact("why", why or None),
-        *_scheduler(running),
+        *scheduler_facts(running),
     )
+    levels = describe_levels(running)
     children = [
-        replace(child, facts=shared) if child.key == "sharing_group" else child
+        replace(child, facts=shared, children=levels, lists=("levels",) if levels else ())
+        if child.key == "sharing_group"
+        else child
         for child in children
     ]
     if isinstance(running.join.overload, Overload):
@@ -49,18 +52,6 @@ def describe_query(running: RunningQuery, why: str) -> Description:
             _measured(measured, running.plan.prediction, tree=running.plan.tree is not None)
         )
     return replace(node, children=tuple(children))
-
-
-def _scheduler(running: RunningQuery) -> tuple[Fact, ...]:
-    """Return which scheduler orders the work of a shared join, or why the setting does not."""
-    join = running.join
-    setting, reason = join.settings.sharing.scheduler, join.metrics.without_effect.get("scheduler")
-    if len(join.members) < 2 and setting is Settings().sharing.scheduler:
-        return ()
-    words = f"scheduler {join.metrics.scheduler}"
-    if reason:
-        words = f"scheduler = '{setting}' has no effect: {reason}"
-    return (Fact("scheduler", join.metrics.scheduler, words), Fact("scheduler_reason", reason))
 
 
 def describe_plan(plan: JoinPlan, shown: Query | None = None) -> Description:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from typing import TypeAlias, TypeVar
@@ -66,7 +67,7 @@ class Member:
     ``selections`` (each with a text that is the same however it is spaced), ``residuals`` and
     ``select`` read the group's columns. ``residuals`` are the selections that are left to test
     above the join. ``freshness`` has, where it counts, how old the rows of each source may be in a
-    result.
+    result. ``weight`` is how much the query counts for the scheduler.
     """
 
     query: Query
@@ -77,6 +78,7 @@ class Member:
     select: tuple[OutputColumn, ...]
     keeps_order: bool
     freshness: tuple[int, ...] = ()
+    weight: Fraction = Fraction(1)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -162,6 +164,12 @@ class SharingGroup:
             sorted({member.sizes for member in self.members}, key=lambda sizes: (sum(sizes), sizes))
         )
 
+    def reweighed(self, name: str, weight: Fraction) -> SharingGroup:
+        """Return the group with another weight for a member."""
+        changed = replace(self.member(name), weight=weight)
+        members = (changed if each.query.name == name else each for each in self.members)
+        return replace(self, members=tuple(members))
+
     def member(self, name: str) -> Member:
         """Return the member of this name."""
         return self._by_name[name]
@@ -172,14 +180,17 @@ class SharingGroup:
 
 
 def add_query(
-    groups: Sequence[SharingGroup], query: Query, freshness: tuple[int, ...] = ()
+    groups: Sequence[SharingGroup],
+    query: Query,
+    freshness: tuple[int, ...] = (),
+    weight: Fraction = Fraction(1),
 ) -> tuple[SharingGroup, ...]:
     """Return the groups with one more query.
 
     In the first group that it can share with, or in a new one at the end.
 
     ``freshness`` has how old the rows of the query's sources may be in a result, where that counts:
-    those who share have the same.
+    those who share have the same. Their ``weight`` may differ.
     """
     signature = signature_of(query.join)
     for number, group in enumerate(groups if len(query.sources) > 1 else ()):
@@ -187,9 +198,10 @@ def add_query(
             places = find_places(signature, group.signature)
             member = _member(query, places, freshness) if places is not None else None
             if member is not None and member.freshness == group.freshness:
+                member = replace(member, weight=weight)
                 joined = _with_members(group, (*group.members, member))
                 return (*groups[:number], joined, *groups[number + 1 :])
-    return (*groups, _found(query, freshness))
+    return (*groups, _found(query, freshness, weight))
 
 
 def drop_query(groups: Sequence[SharingGroup], name: str) -> tuple[SharingGroup, ...]:
@@ -204,9 +216,9 @@ def drop_query(groups: Sequence[SharingGroup], name: str) -> tuple[SharingGroup,
     return tuple(left)
 
 
-def _found(query: Query, freshness: tuple[int, ...]) -> SharingGroup:
+def _found(query: Query, freshness: tuple[int, ...], weight: Fraction) -> SharingGroup:
     """Return the group of a query that shares with nobody yet."""
-    member = _member(query, tuple(range(len(query.sources))), freshness)
+    member = replace(_member(query, tuple(range(len(query.sources))), freshness), weight=weight)
     conditions = tuple(predicate for predicate in query.predicates if not is_selection(predicate))
     return _with_members(
         SharingGroup(query.name, query.sources, conditions, join_options(query), (), ()), [member]
@@ -298,11 +310,14 @@ def _common(values: Sequence[Value], otherwise: Value) -> Value:
 def join_options(query: Query) -> Options:
     """Return the options of a query that say how its join is run.
 
-    Where its results go is its own business.
+    Its weight and where its results go are its own business.
     """
+    given = ((name.lower(), value) for name, value in query.options)
     return tuple(
         sorted(
-            (name.lower(), value) for name, value in query.options if name.lower() in DECLARATIONS
+            (name, value)
+            for name, value in given
+            if name in DECLARATIONS and DECLARATIONS[name].compared
         )
     )
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.metrics import ResponseTimes
-from muntin.runtime.plan_stats import scheduler_of, without_effect
+from muntin.runtime.plan_stats import levels_of_joins, scheduler_of, without_effect
 from muntin.runtime.running_query import RunningQuery
 from muntin.runtime.stream_input import StreamInput
 
@@ -63,12 +63,13 @@ def take_measures(dataflow: Dataflow) -> Mapping[str, tuple[ResponseTimes, dict[
 
 
 def schedulers(dataflow: Dataflow) -> dict[str, dict[str, object]]:
-    """Return for each query the scheduler of its joins, and the settings without effect on them."""
+    """Return for each query the schedule of its joins, and the settings without effect on them."""
     found: dict[str, dict[str, object]] = {}
     for name, running in dataflow.queries.items():
         leaves = [running] if isinstance(running, RunningQuery) else running.leaves
         found[name] = {
             "scheduler": scheduler_of(leaves),
+            "levels": levels_of_joins(leaves),
             "without_effect": without_effect(leaves),
         }
     return found

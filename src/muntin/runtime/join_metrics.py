@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from muntin.kernels import layout
 from muntin.model.clock import BEFORE_ALL, format_instant
+from muntin.model.window import resized
 from muntin.operators.join import NewRows
 from muntin.planner.rules.choose_expiry import expiry_without_effect
+from muntin.runtime.join_scheduling import levels_of, weights_of
 from muntin.runtime.metrics import Measured, WorkMark, measured_between
 
 if TYPE_CHECKING:
@@ -64,6 +66,36 @@ class JoinMetrics:
         schedule = self._join.operator.tactic.schedule
         return "lwo" if schedule is None else str(schedule.scheduler)
 
+    def levels(self) -> list[dict[str, object]]:
+        """Return the windows among which work is scheduled, with what each counts for MQT."""
+        join = self._join
+        schedule = join.operator.tactic.schedule
+        if schedule is None:
+            return []
+        sources, weights = join.query.sources, weights_of(join.query, join.group)
+        levels = zip(levels_of(join.query, join.group), schedule.levels.counts, strict=True)
+        return [
+            {
+                "windows": {
+                    source.alias: str(resized(source.window, size))
+                    for source, size in zip(sources, sizes, strict=True)
+                    if size
+                },
+                "queries": len(weights[sizes]),
+                "weight": float(sum(weights[sizes])),
+                "count": count,
+            }
+            for sizes, count in levels
+        ]
+
+    def scan_rates(self) -> dict[str, int]:
+        """Return how many rows a unit of each window counts for, relative to the others."""
+        schedule, sources = self._join.operator.tactic.schedule, self._join.query.sources
+        if schedule is None:
+            return {}
+        pairs = zip(sources, schedule.levels.rates, strict=True)
+        return {source.alias: rate for source, rate in pairs if not source.stored}
+
     @property
     def without_effect(self) -> dict[str, str]:
         """Return the settings that have no effect on the join, each with the reason."""
@@ -94,7 +126,8 @@ class JoinMetrics:
             **join.monitor.stats(),
             "measured": join.monitor.measured(join.plan),
             "scheduler": self.scheduler,
-            "without_effect": self.without_effect,
+            "levels": self.levels(),
+            "scan_rates": self.scan_rates(),
             "overload": self._overload(),
             "work": {name: int(counters[place]) for name, place in _COUNTERS.items()},
         }

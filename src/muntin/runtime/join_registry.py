@@ -12,6 +12,7 @@ those with another freshness.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
 from muntin.expressions.duck import Duck
@@ -46,11 +47,13 @@ class JoinRegistry:
         run: Callable[[Query, RunningJoin, Duck], Running],
     ) -> Running:
         """Run a query over a running join, or over the one that ``make`` returns."""
-        alike = settings, query.emit, query.every
+        alike, weight = (settings, query.emit, query.every), settings.sharing.weight
         before = self._groups.get(alike, ())
         taken = any(member.query.name == query.name for group in before for member in group.members)
         fresh = fresh_sizes(query) if is_adapting(settings) else ()
-        after = () if taken or _obstacle(query, settings) else add_query(before, query, fresh)
+        after = (
+            () if taken or _obstacle(query, settings) else add_query(before, query, fresh, weight)
+        )
         place = next(
             (place for place, group in enumerate(after) if group.members[-1].query is query), None
         )
@@ -72,6 +75,7 @@ class JoinRegistry:
             self._revert(group, before)
             raise
         running = run(query, join, self._duck)
+        running.weight = weight
         join.members.append(running)
         self._bind(join)
         return running
@@ -116,6 +120,19 @@ class JoinRegistry:
                 if join.members:
                     join.adopt(self._groups[alike][groups.index(join.group)])
                     self._bind(join)
+                return
+
+    def reweigh(self, running: RunningQuery, weight: Fraction) -> None:
+        """Let a query count with another weight for the scheduler of its join."""
+        join, before, running.weight = running.join, running.join.group, weight
+        if before is None or before.member(running.query.name).weight == weight:
+            return
+        for alike, groups in self._groups.items():
+            if before in groups:
+                group = before.reweighed(running.query.name, weight)
+                self._groups[alike] = tuple(group if each is before else each for each in groups)
+                join.adopt(group)
+                self._bind(join)
                 return
 
     def why(self, running: RunningQuery) -> str:

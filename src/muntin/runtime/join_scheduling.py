@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 
 from muntin.model.settings import Scheduler, Settings, TreeChoice
 from muntin.model.window import window_size
@@ -11,7 +11,7 @@ from muntin.operators.join.schedule import Schedule, obstacle
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.planner.sharing_groups import SharingGroup
-from muntin.schedule.levels import Levels
+from muntin.schedule.levels import Levels, level_counts
 
 _TWO = 2
 
@@ -21,12 +21,14 @@ class JoinScheduling:
     """Chooses the schedule of a join from its settings, its queries and whether the engine runs.
 
     ``live``: the engine works in the background. Then work is cut into turns also for one window.
-    ``paced``: its driver may ask for results before all are there, as partitions do.
+    ``paced``: its driver may ask for results before all are there, as partitions do. ``rates``:
+    rows per unit of the window of each source, as last measured; empty before that.
     """
 
     settings: Settings
     live: bool = False
     paced: bool = False
+    rates: tuple[int, ...] = ()
 
     def schedule(self, plan: JoinPlan, group: SharingGroup | None) -> Schedule | None:
         """Return how work is ordered; None: row by row over the largest windows, all at once."""
@@ -34,11 +36,12 @@ class JoinScheduling:
         scheduler = self._scheduler(plan, len(windows))
         if scheduler is None or obstacle(plan):
             return None
-        queries = Counter(member.sizes for member in group.members) if group else Counter(windows)
+        weights = weights_of(plan.query, group)
         sizes = tuple(tuple(size or 1 for size in level) for level in windows)
         looks = tuple(steps[0].source for steps in plan.orders)
-        counts = tuple(map(queries.__getitem__, windows))
-        return Schedule(Levels(sizes, counts, looks, (1,) * len(looks)), scheduler)
+        counts = level_counts([weights[level] for level in windows])
+        rates = self.rates or (1,) * len(looks)
+        return Schedule(Levels(sizes, counts, looks, rates), scheduler)
 
     def without_effect(self, plan: JoinPlan, group: SharingGroup | None) -> str:
         """Return why the setting has no effect on a join; empty if it has one."""
@@ -52,6 +55,10 @@ class JoinScheduling:
         if len(levels_of(plan.query, group)) == 1:
             return "no query with other windows shares its join"
         return "" if self.live or self.paced else "the engine does not run in the background"
+
+    def weight_without_effect(self, plan: JoinPlan, group: SharingGroup | None) -> str:
+        """Return why weights have no effect on a join; empty if they have one."""
+        return uncounted(self.settings) or self.without_effect(plan, group)
 
     def plan_settings(self, plan: JoinPlan, group: SharingGroup | None) -> Settings:
         """Return the settings to plan by: a scheduled join keeps no intermediate results.
@@ -74,6 +81,22 @@ class JoinScheduling:
         if len(plan.sources) == _TWO:
             return "lwo"
         return "swf" if levels == 1 else None
+
+
+def uncounted(settings: Settings) -> str:
+    """Return why the scheduler does not count queries; empty if it does."""
+    scheduler = settings.sharing.scheduler
+    return "" if scheduler is Scheduler.MQT else f"scheduler {scheduler} does not count queries"
+
+
+def weights_of(query: Query, group: SharingGroup | None) -> dict[tuple[int, ...], list[Fraction]]:
+    """Return the weights of a join's queries, by the sizes of their windows."""
+    if group is None:
+        return {windows: [Fraction(1)] for windows in levels_of(query, None)}
+    found: dict[tuple[int, ...], list[Fraction]] = {}
+    for member in group.members:
+        found.setdefault(member.sizes, []).append(member.weight)
+    return found
 
 
 def levels_of(query: Query, group: SharingGroup | None) -> tuple[tuple[int, ...], ...]:

@@ -21,15 +21,15 @@ _SUMS = (
     "order_searches",
 )
 _COUNTS = ("state_rows", "work")
-_LISTS = ("order_switches", "hints_overruled")
+_LISTS = ("order_switches", "hints_overruled", "levels")
 
 
 def join_totals(query: str, leaves: Sequence[RunningQuery]) -> dict[str, Any]:
     """Return the sums over the joins of the leaves; a join that several leaves share counts once.
 
     ``processed_until`` is the position of the slowest join, ``lag_seconds`` is its lag. The keys of
-    ``state_rows`` and ``measured`` are aliases of sources; for equal aliases of different joins,
-    ``state_rows`` is added up and ``measured`` is that of the last one.
+    ``state_rows``, ``measured`` and ``scan_rates`` are aliases of sources; for equal aliases of
+    different joins, ``state_rows`` is added up and the others are those of the last one.
     """
     joins = list({id(leaf.join): leaf.join for leaf in leaves}.values())
     stats: list[dict[str, Any]] = [join.metrics.stats() for join in joins]
@@ -45,6 +45,7 @@ def join_totals(query: str, leaves: Sequence[RunningQuery]) -> dict[str, Any]:
             filter(None, (one["last_expression_failure"] for one in stats)), ""
         ),
         "measured": {alias: found for one in stats for alias, found in one["measured"].items()},
+        "scan_rates": {alias: rate for one in stats for alias, rate in one["scan_rates"].items()},
         "scheduler": scheduler_of(leaves),
         "without_effect": without_effect(leaves),
         "overload": {
@@ -66,9 +67,15 @@ def scheduler_of(leaves: Sequence[RunningQuery]) -> str:
 
 def without_effect(leaves: Sequence[RunningQuery]) -> dict[str, str]:
     """Return the settings without effect on any join of a query, each with the reasons."""
-    found = [leaf.join.metrics.without_effect for leaf in leaves]
+    found = [leaf.without_effect for leaf in leaves]
     names = set.intersection(*map(set, found)) if found else set()
     return {name: ", ".join(dict.fromkeys(one[name] for one in found)) for name in sorted(names)}
+
+
+def levels_of_joins(leaves: Sequence[RunningQuery]) -> list[dict[str, object]]:
+    """Return the levels of windows of the joins of a query, each join once."""
+    joins = {id(leaf.join): leaf.join for leaf in leaves}.values()
+    return [level for join in joins for level in join.metrics.levels()]
 
 
 def _added(counts: Sequence[dict[str, int]]) -> Counter[str]:

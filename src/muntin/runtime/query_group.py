@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from itertools import count
 from typing import TypeAlias, TypeVar
@@ -160,7 +161,15 @@ class QueryGroup:
         running = self._subplans.add(plan, shared, run_leaf, cohort=planned.cohort)
         initial = running.begin(self.advanced)
         self.pipelines.append(running)
+        self._reweigh(running.leaves)
         return running, initial
+
+    def _reweigh(self, leaves: Iterable[RunningLeaf]) -> None:
+        """Let leaves count with the weights of all pipelines above them."""
+        for leaf in dict.fromkeys(leaves):
+            above = [each.weight for each in self.pipelines if leaf in each.leaves]
+            if above:
+                self.joins.reweigh(leaf, sum(above, Fraction(0)))
 
     def _run_over(self, run: type[AnyQuery], plan: JoinPlan, shared: Shared) -> AnyQuery:
         """Run a query over a join that runs, or over a new one."""
@@ -189,6 +198,8 @@ class QueryGroup:
                 if running.failure is None:
                     raise
                 self._break(each.join, error)
+        if isinstance(running, RunningPipeline):
+            self._reweigh(running.leaves)
 
     def take_failed(self) -> list[Running]:
         """Return the queries that failed since the last call; with a leaf, all pipelines above."""

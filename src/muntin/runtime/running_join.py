@@ -20,9 +20,10 @@ import pyarrow as pa
 from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.clock import BEFORE_ALL
-from muntin.model.settings import Settings, TreeChoice
+from muntin.model.settings import Scheduler, Settings, TreeChoice
 from muntin.operators.join import JoinOperator, Matches, NewRows, TacticOptions, Tools, make_join
 from muntin.operators.join.matches import LevelMatches
+from muntin.operators.join.scan_rates import scan_rates
 from muntin.operators.join.schedule import TurnPace
 from muntin.operators.workspace import Workspace
 from muntin.plan.join import JoinPlan
@@ -130,6 +131,7 @@ class RunningJoin:
             news = self._take(stops)
             with self.overload.working():
                 if pace is not None and in_turns:
+                    self._follow_rates()
                     yield from progress.work(news, until, pace)
                     continue
                 for found in operator.run(news, until):
@@ -211,6 +213,7 @@ class RunningJoin:
         if not self.is_busy():
             self.retention.hold()
         self.progress.begin()
+        self._follow_rates()
         for stops, until in self._due(frontier, closed, _SLICE):
             for released in self.operator.absorb(self._take(stops), until):
                 self._queue.put(released)
@@ -283,6 +286,16 @@ class RunningJoin:
         """Work by the levels of the group as they are now, over the same state if possible."""
         if not self.operator.tactic.follow(self.scheduling.schedule(self.plan, self.group)):
             self.refill(self.plan)
+
+    def _follow_rates(self) -> None:
+        """Let MQT count by the rates of the streams as the windows show them now."""
+        schedule = self.operator.tactic.schedule
+        if schedule is None or schedule.scheduler != Scheduler.MQT:
+            return
+        rates = scan_rates(self.operator.windows)
+        if rates != self.scheduling.rates:
+            self.scheduling.rates = rates
+            self._reschedule()
 
     def _replan(self) -> None:
         """Change the plan if that pays; where it stores the same, only the orders change."""

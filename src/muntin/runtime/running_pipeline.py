@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 
 import pyarrow as pa
 
@@ -38,6 +39,8 @@ class RunningPipeline:
         self.leaves = leaves
         self.response = ResponseTimes()
         self.rows_out = 0
+        self.weight = Fraction(1)
+        """How much it counts for the scheduler of its joins."""
         self.failure: Exception | None = None
         """The failure after which it produces no more results."""
         self.evaluator = Evaluator(duck)
@@ -189,6 +192,7 @@ class RunningPipeline:
             **below,
             "query": self.query.name,
             "rows_out": self.rows_out,
+            "weight": float(self.weight),
             "response_seconds": self.response.stats(),
             "buffers": self.buffers(),
             "state_bytes": below["state_bytes"] + sum(size for _, _, size in state),

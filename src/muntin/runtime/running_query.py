@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -134,6 +135,8 @@ class RunningQuery:
         self.join = join
         self.response = ResponseTimes()
         self.rows_out = 0
+        self.weight = Fraction(1)
+        """How much it counts for the scheduler of its join."""
         self.failure: Exception | None = None
         """Why it makes no more results, until the engine suspends it."""
         self._duck = duck
@@ -296,6 +299,13 @@ class RunningQuery:
             "output": sum(map(len, self._changes)),
         }
 
+    @property
+    def without_effect(self) -> dict[str, str]:
+        """Return the settings that have no effect on it, each with the reason."""
+        join, found = self.join, self.join.metrics.without_effect
+        reason = join.scheduling.weight_without_effect(join.plan, join.group)
+        return {**found, "weight": reason} if self.weight != 1 and reason else found
+
     def measured_residuals(self) -> list[MeasuredPredicate]:
         """Return its residual predicates in the order in which they are tested, if measured."""
         return self._maker.residuals.measured
@@ -316,4 +326,6 @@ class RunningQuery:
             "operators": [],
             "leaves": [],
             **self.join.metrics.stats(),
+            "weight": float(self.weight),
+            "without_effect": self.without_effect,
         }

@@ -23,6 +23,7 @@ from muntin.operators.steps import Steps
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.query_plan import QueryPlan
+from muntin.planner.sharing_groups import join_options
 from muntin.planner.strategies import drive_strategy
 from muntin.runtime.running_join import RunningJoin, Shared
 from muntin.runtime.running_leaf import RunningLeaf
@@ -80,9 +81,11 @@ class SubPlans:
         self._together = None
         leaves = [self._leaf(join, settings, run_leaf, cohort) for join in plan.joins]
         drive = Drive(drive_strategy(settings), None if cohort is None else self.steps, leaves)
-        return RunningPipeline(
+        pipeline = RunningPipeline(
             plan.query, leaves, self._tables, self._duck, drive, part=shared.external_quota
         )
+        pipeline.weight = settings.sharing.weight
+        return pipeline
 
     def _leaf(
         self,
@@ -135,4 +138,5 @@ def _nameless(query: Query) -> Query:
     """Return a query without everything that does not matter for its rows."""
     sources = tuple(replace(source, alias="") for source in query.sources)
     root = replace(query.join, sources=sources)
-    return replace(query, name="", text="", place=Place(1, 1), root=root)
+    options = join_options(query)
+    return replace(query, name="", text="", place=Place(1, 1), root=root, options=options)

@@ -6,16 +6,19 @@ finished it and all before it.
 
 MaxQT(i, j) ([Hammad03, section 3.3]), for a row that has finished ``i`` levels behind one that has
 finished ``j``, is the largest ratio of queries served to distance looked at among the ways to
-continue to one of the levels up to ``j``. It depends only on windows and numbers of queries, so the
-best ways are in a table that is made when a query is added or removed. Ratios are compared as
-products of integers.
+continue to one of the levels up to ``j``. Queries count by their weights, distances by the rates of
+the streams. The best ways are in a table, which is made again when queries or rates change. Ratios
+are compared as products of integers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
+from math import gcd, lcm
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +26,7 @@ import numpy.typing as npt
 from muntin.model.arrays import Integers, Reals
 
 _SAFE = 1 << 62
+_MOST_SERVED = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,11 @@ class Levels:
 
     sizes: tuple[tuple[int, ...], ...]
     """For each level the length of its window over each source; any positive number for a table."""
-    queries: tuple[int, ...]
-    """For each level how many queries it has."""
+    counts: tuple[int, ...]
+    """For each level how much its queries count, relative to the others; below 2**31 in all."""
     looks: tuple[int, ...]
     """For each source as origin of a row: the source whose window determines the cost of a scan."""
-    weights: tuple[int, ...]
+    rates: tuple[int, ...]
     """For each source how many rows a unit of its windows has, relative to the others."""
 
     def __len__(self) -> int:
@@ -53,8 +57,8 @@ class Levels:
 
     @cached_property
     def served(self) -> Integers:
-        """Queries of the levels before each level, and of all."""
-        return np.array([0, *accumulate(self.queries)], np.int64)
+        """Return the counts of the levels before each level, and of all."""
+        return np.array([0, *accumulate(self.counts)], np.int64)
 
     @cached_property
     def tables(self) -> Integers:
@@ -74,7 +78,7 @@ class Levels:
 
     def _cost(self, origin: int) -> tuple[int, ...]:
         source = self.looks[origin]
-        return tuple(self.weights[source] * edge[source] for edge in self.edges)
+        return tuple(self.rates[source] * edge[source] for edge in self.edges)
 
     @cached_property
     def best(self) -> npt.NDArray[np.int32]:
@@ -104,6 +108,24 @@ class Levels:
         with np.errstate(divide="ignore"):
             found: Reals = (self.served[until + 1] - self.served[done]) / widths
         return found
+
+
+def level_counts(weights: Sequence[Sequence[Fraction]]) -> tuple[int, ...]:
+    """Return the sums of weights, per level, as whole numbers in the same ratios.
+
+    Equal weights make them the numbers of queries. Where whole numbers would be too large, they are
+    rounded to what kernels can compare exactly.
+
+    >>> level_counts([[Fraction(1), Fraction(1)], [Fraction("2.5")]])
+    (4, 5)
+    """
+    every = [weight for level in weights for weight in level]
+    unit = Fraction(
+        gcd(*(weight.numerator for weight in every)), lcm(*(weight.denominator for weight in every))
+    )
+    sums = [sum(level, Fraction(0)) / unit for level in weights]
+    shrunk = min(Fraction(_MOST_SERVED - len(sums)) / sum(sums), Fraction(1))
+    return tuple(max(int(each * shrunk), 1) for each in sums)
 
 
 def _best_ways(served: Integers, reach: Integers) -> npt.NDArray[np.int32]:

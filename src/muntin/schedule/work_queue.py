@@ -37,12 +37,17 @@ class WorkQueue:
         self.done = np.zeros(queues + 1, np.int64)
         self.links = np.full((2, queues + 1), queues, np.int64)
         self.given = np.full(len(levels), -1, np.int64)
-        # What is chosen depends on nothing but the queues where all rows have the same table.
-        remembered = scheduler == "mqt" and queues <= at.REMEMBERED and len(levels.reach) == 1
-        self.chosen = np.full(1 << queues if remembered else 1, -1, np.int8)
+        self.forget_choices(levels)
         words = at.P_WORDS if sources == _TWO else at.T_WORDS
         self.pool = np.zeros((_LEAST_PLACES, words), np.int64)
         self._make_ring(_LEAST_ROWS)
+
+    def forget_choices(self, levels: Levels) -> None:
+        """Choose anew by these levels, which have the same windows and queries."""
+        # What is chosen depends on nothing but the queues where all rows have the same table.
+        queues, is_mqt = len(self.done) - 1, self.state[at.SCHEDULER] == at.MQT
+        remembered = is_mqt and queues <= at.REMEMBERED and len(levels.reach) == 1
+        self.chosen = np.full(1 << queues if remembered else 1, -1, np.int8)
 
     @property
     def arrays(self) -> QueueArrays:

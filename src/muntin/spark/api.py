@@ -173,13 +173,21 @@ class SparkEngine:
             table = make_table(name, arrow.schema)
             self._declarations.add_table(table, read_rows(arrow, table.schema, f"table {name}"))
 
-    def query(self, sql: str, name: str | None = None, sink: SinkChoice = None) -> SparkQuery:
+    def query(
+        self,
+        sql: str,
+        name: str | None = None,
+        sink: SinkChoice = None,
+        *,
+        weight: float | None = None,
+    ) -> SparkQuery:
         """Register a standing query, also while the engine runs.
 
-        Rows that arrive after this has returned count for it.
+        Rows that arrive after this has returned count for it. ``weight`` is the setting of that
+        name.
         """
         with self._run.lock:
-            handle = self._add_query(self._parts.registry.declared.read(sql, name), sink)
+            handle = self._add_query(self._parts.registry.declared.read(sql, name, weight), sink)
         self._parts.changes.wait()
         return handle
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from muntin.testing.schedule_trace import Number, Ratio, Viewer, Windows
 
 
-def max_throughput(edges: Sequence[Number], queries: Sequence[int]) -> list[list[Ratio | None]]:
+def max_throughput(edges: Sequence[Number], queries: Sequence[Number]) -> list[list[Ratio | None]]:
     """Return the matrix MaxQT.
 
     Entry ``[i][j - 1]`` is for a row that has finished ``i`` levels behind one that has finished
@@ -20,8 +20,8 @@ def max_throughput(edges: Sequence[Number], queries: Sequence[int]) -> list[list
     ----------
     edges : Sequence of numbers
         How far each level reaches, not decreasing.
-    queries : Sequence[int]
-        How many queries each level has.
+    queries : Sequence of numbers
+        How much the queries of each level count.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def max_throughput(edges: Sequence[Number], queries: Sequence[int]) -> list[list
 
 
 def _largest(
-    edges: Sequence[Number], queries: Sequence[int], done: int, limit: int
+    edges: Sequence[Number], queries: Sequence[Number], done: int, limit: int
 ) -> Ratio | None:
     start = edges[done - 1] if done else 0
     ratios = [
@@ -45,7 +45,7 @@ def _largest(
     return max(ratios, default=None)
 
 
-def _ratio(queries: int, width: Number) -> Ratio:
+def _ratio(queries: Number, width: Number) -> Ratio:
     return Fraction(queries) / width if width else math.inf
 
 
@@ -96,11 +96,12 @@ class QueryLevels:
         """Return the largest window over a stream."""
         return max((windows[stream] for windows in self.windows), default=0)
 
-    def matrix(self, stream: int, weight: Number) -> list[list[Ratio | None]]:
+    def matrix(self, stream: int, rate: Number) -> list[list[Ratio | None]]:
         """Return MaxQT for scans of a stream."""
         windows = self.windows
         edges = [
-            weight * max(each[stream] for each in windows[: level + 1])
+            rate * max(each[stream] for each in windows[: level + 1])
             for level in range(len(windows))
         ]
-        return max_throughput(edges, [len(self.of(each)) for each in windows])
+        counts = [sum(query.viewer.weight for query in self.of(each)) for each in windows]
+        return max_throughput(edges, counts)

@@ -26,10 +26,11 @@ class ScheduleRow:
 
 @dataclass(frozen=True)
 class Viewer:
-    """A query over the shared join."""
+    """A query over the shared join; ``weight`` is how much it counts in MaxQT."""
 
     name: str
     windows: Windows
+    weight: Number = 1
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Setup:
         What it costs to look at a candidate, and to make a result.
     slice : int, optional
         After how many candidates arrivals are looked at again in the middle of a scan.
-    weights : tuple of int or Fraction
+    rates : tuple of int or Fraction
         For each stream, how many candidates a unit of its windows stands for in MaxQT.
     """
 
@@ -73,7 +74,7 @@ class Setup:
     probe: Number = 1
     result: Number = 0
     slice: int | None = None
-    weights: tuple[Number, Number] = (1, 1)
+    rates: tuple[Number, Number] = (1, 1)
 
     @property
     def first(self) -> int:

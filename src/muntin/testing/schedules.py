@@ -50,13 +50,13 @@ it in their order.
 
 **MaxQT.** For a row that has finished levels before ``i``, while the row before it has finished
 those before ``j`` (all of them, if no row is before it), ``MaxQT(i, j) = max over k in i+1..j of
-(queries of levels i..k-1) / (edge of level k-1 - edge of level i-1)``: queries served for
-candidates looked at. With windows that differ between the streams there is one matrix for each
-scanned stream; ``weights`` make their units comparable. Ratios are exact; a level without width has
-an infinite one. MQT goes through the queues from the largest window to the smallest; for queue
-``i`` the limit ``j`` is the queue that was not empty before it, or the number of levels. The
-largest ratio wins, of equal ones the smaller window. It scans one level, whatever ``k`` gave the
-maximum, and chooses again.
+(weights of the queries of levels i..k-1) / (edge of level k-1 - edge of level i-1)``: queries
+served for candidates looked at. With windows or ``rates`` that differ between the streams there is
+one matrix for each scanned stream; ``rates`` make their units comparable. Ratios are exact; a level
+without width has an infinite one. MQT goes through the queues from the largest window to the
+smallest; for queue ``i`` the limit ``j`` is the queue that was not empty before it, or the number
+of levels. The largest ratio wins, of equal ones the smaller window. It scans one level, whatever
+``k`` gave the maximum, and chooses again.
 
 **The router** keeps for each query the *front*: the oldest row, among those not older than the
 query, that has not finished its level. A found pair goes to every query that is older than its
@@ -212,7 +212,7 @@ class _Machine:
         if self._scheduler is not Scheduler.MQT:
             return next(level for level, queue in enumerate(self._queues) if queue)
         setup = self._setup
-        matrices = [self._levels.matrix(stream, setup.weights[stream]) for stream in (0, 1)]
+        matrices = [self._levels.matrix(stream, setup.rates[stream]) for stream in (0, 1)]
         best, chosen, limit = None, 0, len(self._queues)
         for level in reversed(range(len(self._queues))):
             if not self._queues[level]:

@@ -31,6 +31,7 @@ OTHER_VALUES = {
     "expiry_interval": "2 seconds",
     "sharing": "off",
     "scheduler": "swf",
+    "weight": "2.5",
     "pipeline": "hybrid",
     "replan": "off",
     "replan_change": "2.5",
@@ -59,7 +60,7 @@ def test_every_setting_is_described_and_accepts_its_default(name: str) -> None:
 @pytest.mark.parametrize("name", DECLARATIONS)
 def test_every_setting_travels_as_text(name: str) -> None:
     settings = Settings.of(**{name: OTHER_VALUES[name]})
-    assert settings != Settings()
+    assert (settings != Settings()) == DECLARATIONS[name].compared
     assert settings.changed() == {name: OTHER_VALUES[name]}
     there = Settings.of(**settings.changed())
     assert there == settings

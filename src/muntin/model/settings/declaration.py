@@ -26,6 +26,8 @@ class Declaration(Generic[T]):
     default: str
     description: str
     per_query: bool = True
+    compared: bool = True
+    """Whether queries need equal values to share a join."""
 
     def parse(self, value: object) -> tuple[str, T]:
         """Return the text of a value, as it travels, and the parsed value."""
@@ -38,12 +40,19 @@ class Declaration(Generic[T]):
             raise SettingError(fact, hint=refusal.hint) from refusal
 
 
-def setting(
-    name: str, parser: Parse[T], default: str, description: str, *, per_query: bool = True
+def setting(  # noqa: PLR0913 (a declaration is a row of a table)
+    name: str,
+    parser: Parse[T],
+    default: str,
+    description: str,
+    *,
+    per_query: bool = True,
+    compared: bool = True,
 ) -> T:
     """Declare a setting as a field of the dataclass of its topic."""
-    declaration = Declaration(name, parser, default, description, per_query)
-    return field(default=declaration.parse(default)[1], metadata={_KEY: declaration})
+    declaration = Declaration(name, parser, default, description, per_query, compared)
+    value = declaration.parse(default)[1]
+    return field(default=value, compare=compared, metadata={_KEY: declaration})
 
 
 def declarations_of(topic: type) -> Iterator[tuple[str, Declaration[Any]]]:

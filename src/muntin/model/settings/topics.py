@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 from muntin.model.settings.aliases import (
     BucketCounts,
@@ -29,6 +30,7 @@ from muntin.model.settings.values import (
     parse_bytes,
     parse_length,
     parse_long_interval,
+    positive_number,
     whole_number,
 )
 
@@ -215,6 +217,14 @@ class SharingSettings:
         "order of work among queries of different windows that share a join [Hammad03]: lwo, the "
         "largest window only; swf, the smallest window first; mqt, the step that serves most "
         "queries in the least time",
+    )
+    weight: Fraction = setting(
+        "weight",
+        positive_number,
+        "1",
+        "how much a query counts under mqt, e.g. '3' for as much as three queries of weight 1; "
+        "queries of different weights share their join",
+        compared=False,
     )
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from math import inf
 from typing import Generic, TypeAlias, TypeVar
 
@@ -25,6 +26,7 @@ _YEARS = re.compile(r"(\d+(?:\.\d+)?)\s*years?\b", re.IGNORECASE)
 _DAYS_PER_YEAR = 365
 _BYTE_UNITS = (("gb", 10**9), ("mb", 10**6), ("kb", 10**3), ("b", 1))
 _MOST_BYTES = 2**62
+_LEAST_POSITIVE, _MOST_POSITIVE = 1e-6, 1e6
 
 
 class RefusedValueError(ValueError):
@@ -106,6 +108,21 @@ def number(least: float, wanted: str) -> Parse[float]:
         return found
 
     return parse
+
+
+def positive_number(text: str) -> Fraction:
+    """Return a number between a millionth and a million, exactly.
+
+    >>> positive_number("0.1")
+    Fraction(1, 10)
+    """
+    try:
+        near = float(text)
+    except ValueError:
+        near = -inf
+    if not _LEAST_POSITIVE <= near <= _MOST_POSITIVE:
+        raise RefusedValueError("Give a number from 0.000001 to 1000000, for example 3")
+    return Fraction(text)
 
 
 def whole_number(least: int, most: int) -> Parse[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muntin.model.settings import Algorithm, Expiry
 from muntin.model.window import PartitionedWindow
@@ -34,6 +34,10 @@ class Schedule:
 
     levels: Levels
     scheduler: str
+
+    def having_rates(self, rates: tuple[int, ...]) -> Schedule:
+        """Return the schedule for other rates of the sources."""
+        return replace(self, levels=replace(self.levels, rates=rates))
 
 
 @dataclass

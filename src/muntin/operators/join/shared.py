@@ -39,6 +39,7 @@ _ARRIVED = np.zeros(1, np.int64)
 _NO_TABLE = np.zeros((1, 1), np.int32)
 _NO_QUOTIENTS = np.zeros((1, 1), np.float64)
 _FEW = 1 << 12
+_KNOWN_RATES = 4
 _TWO = 2
 
 
@@ -64,10 +65,17 @@ class SharedTactic(JoinTactic, DeferredWork):
         return self
 
     def follow(self, schedule: Schedule | None) -> bool:
-        """Work by other levels or another scheduler from now on; nothing is being worked on."""
+        """Work by another schedule from now on.
+
+        Nothing is being worked on, unless rates alone differ: they only decide what comes next.
+        """
         if schedule is None:
             return False
         if schedule == self.schedule:
+            return True
+        before = self.schedule
+        if before is not None and schedule == before.having_rates(schedule.levels.rates):
+            self._follow_rates(schedule)
             return True
         sources = len(self.windows.plan.sources)
         assert self._events is None or not self.is_busy(), "rows are still being worked on"
@@ -79,13 +87,25 @@ class SharedTactic(JoinTactic, DeferredWork):
         levels = schedule.levels
         counting = any(spec.kind == layout.COUNT for spec in self.windows.state.specs)
         self.work_queue = WorkQueue(levels, schedule.scheduler, sources, counting=counting)
-        self._levels = levels
+        self._levels, self._known = levels, {levels.rates: levels}
         self.level_arrays = LevelArrays(
             np.array(levels.edges, np.int64).reshape(len(levels), -1),
             np.array(levels.sizes, np.int64).reshape(len(levels), -1),
             levels.tables, levels.reach, levels.served, _NO_TABLE, _NO_QUOTIENTS,
         )  # fmt: skip
         return True
+
+    def _follow_rates(self, schedule: Schedule) -> None:
+        """Count distances by other rates; the tables of the last ones are kept."""
+        if len(self._known) == _KNOWN_RATES:
+            self._known = {self._levels.rates: self._levels}
+        self._levels = self._known.setdefault(schedule.levels.rates, schedule.levels)
+        self.schedule = schedule
+        self.work_queue.forget_choices(self._levels)
+        self.level_arrays = self.level_arrays._replace(
+            tables=self._levels.tables, reach=self._levels.reach,
+            best=_NO_TABLE, quotients=_NO_QUOTIENTS,
+        )  # fmt: skip
 
     # -- all at once -------------------------------------------------------------------------------
 

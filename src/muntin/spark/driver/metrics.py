@@ -48,7 +48,8 @@ class QueryMetrics:
     """Response times of a query, overall and in the last batch, and current sizes of its buffers.
 
     ``began`` is the moment of the first report. ``scheduler`` orders the work of its join while
-    partitions push results; ``without_effect`` has the reason for each setting that does nothing.
+    partitions push results, ``levels`` the windows among which it is; ``without_effect`` has the
+    reason for each setting that does nothing.
     """
 
     overall: ResponseTimes = field(default_factory=ResponseTimes)
@@ -56,6 +57,7 @@ class QueryMetrics:
     buffers: Counter[str] = field(default_factory=Counter)
     began: float = field(default_factory=time.monotonic)
     scheduler: str = "lwo"
+    levels: Sequence[Mapping[str, Any]] = ()
     without_effect: Mapping[str, str] = field(default_factory=dict)
 
     def add(self, reports: Sequence[Mapping[str, Any]]) -> None:
@@ -66,6 +68,7 @@ class QueryMetrics:
             self.last.merge(ResponseTimes.from_json(one["response"]))
             self.buffers.update(one["buffers"])
             self.scheduler = one.get("scheduler") or self.scheduler
+            self.levels = one.get("levels", self.levels)
             self.without_effect = one.get("without_effect", self.without_effect)
         self.overall.merge(self.last)
 

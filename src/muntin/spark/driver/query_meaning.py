@@ -26,7 +26,7 @@ def meaning_of(query: Query, settings: Settings) -> str:
 
 def _decisive(settings: Settings) -> dict[str, str]:
     """Return the settings that determine the results and which rows a checkpoint holds."""
-    changed = settings.changed()
+    changed = {name: text for name, text in settings.changed().items() if name != "weight"}
     if is_adapting(settings):
         return changed
     # Results are the same, but under `reevaluation` partition batches are retained for longer

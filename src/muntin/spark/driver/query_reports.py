@@ -13,6 +13,7 @@ from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream
 from muntin.model.settings import OverloadMode, ProbeChoice, Scheduler, Settings
 from muntin.plan.description import Description, draw
+from muntin.runtime.join_scheduling import uncounted
 from muntin.spark.driver.explain import described
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.metrics import QueryMetrics
@@ -58,6 +59,8 @@ class QueryReports:
                 "scheduler": str(given.sharing.scheduler),
                 "overload": str(given.overload.mode),
             }
+            query["weight"] = float(given.sharing.weight)
+            query["levels"] = self._levels(name)
             query["in_effect"] = self._in_effect(name, limited=name in limited)
             query["without_effect"] = self._without_effect(name, given)
             query["last_stage_rows"] = global_rows.get(name, 0)
@@ -80,6 +83,11 @@ class QueryReports:
             "overload": "adapt" if limited and self._state.live else "queue",
         }
 
+    def _levels(self, name: str) -> list[dict[str, Any]]:
+        """Return the windows of the joins of a query, with what they count for the scheduler."""
+        metrics = self._writer.metrics.queries.get(name.casefold(), QueryMetrics())
+        return [dict(level) for level in metrics.levels]
+
     def _without_effect(self, name: str, given: Settings) -> dict[str, str]:
         """Return the settings of a query that have no effect, each with the reason."""
         overload, found = given.overload, self._scheduler_without_effect(name, given)
@@ -91,6 +99,9 @@ class QueryReports:
                 "partitions have different keys, so that a slice of all keys would load them "
                 "unevenly: the oldest rows of a cycle probe"
             )
+        reason = uncounted(given) or found.get("scheduler")
+        if given.sharing.weight != 1 and reason:
+            found["weight"] = reason
         if given.engine.memory_limit is not None:
             found["memory_limit"] = "a batch cannot be refused once its input has been read"
         return found

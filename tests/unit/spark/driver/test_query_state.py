@@ -255,6 +255,29 @@ def test_a_scheduler_is_in_effect_for_shared_joins_while_there_are_subscribers(
     assert parts.reports.stats("alone")["without_effect"] == why
 
 
+def test_weights_and_what_levels_count_are_reported(parts: Parts) -> None:
+    parts.registry.declared.set("weight", "2")
+    parts.query(JOIN.format(1), "two")
+    parts.query(f"{JOIN.format(2)} WITH (weight = 5)", "five")
+    parts.query(f"{JOIN.format(1)} WITH (weight = 3, scheduler = 'swf')", "uncounted")
+    parts.start()
+    stats = parts.reports.stats("five")
+    why = "no subscriber receives results before a batch is complete"
+    assert stats["without_effect"] == {"scheduler": why, "weight": why}
+    assert stats["levels"] == []
+    assert parts.run.deployment is not None
+    partition = RecoverablePartition(parts.run.deployment, 0)
+    report = partition.apply(PartitionBatch(0, 0, {"A": 1, "B": 1}, ())).stats
+    counts = dict.fromkeys(("two", "five", "uncounted"), 0)
+    parts.writer.metrics.add(0, [json.loads(report.to_blob())], counts, {})
+    parts.subscriptions.add("two", lambda *_: None, 1000)
+    stats = parts.reports.stats("five")
+    assert (stats["weight"], stats["without_effect"]) == (5.0, {})
+    assert [(level["weight"], level["count"]) for level in stats["levels"]] == [(2.0, 2), (5.0, 5)]
+    uncounted = parts.reports.stats("uncounted")["without_effect"]
+    assert uncounted["weight"] == "scheduler swf does not count queries"
+
+
 def test_choosing_rows_by_key_is_reported_as_without_effect(parts: Parts) -> None:
     limited = "overload = 'adapt', resources = '10'"
     parts.query(f"{JOIN.format(1)} WITH ({limited}, probe_choice = 'key')", "by_key")
