@@ -36,6 +36,10 @@ ABOVE = {
         "SELECT n, COUNT(*) AS groups FROM (SELECT k, COUNT(*) AS n FROM B "
         "GROUP BY k) c GROUP BY n WINDOW 2 SECONDS EMIT INSERTS"
     ),
+    "rolled": (
+        "SELECT k, v % 2 AS odd, GROUPING(k, v % 2) AS g, SUM(v) AS s, MEDIAN(v) AS m FROM A "
+        "GROUP BY ROLLUP (k, v % 2) WINDOW 3 SECONDS"
+    ),
     "newest": "SELECT MAX(v) AS v FROM A WINDOW 2 SECONDS EVERY 2 SECONDS EMIT SNAPSHOT",
 }
 QUERIES = LOCAL | ABOVE

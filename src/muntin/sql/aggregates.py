@@ -15,6 +15,7 @@ import pyarrow as pa
 from muntin.aggregates import AggregateFunction, aggregate_functions, function_called
 from muntin.aggregates.function import Arguments
 from muntin.sql.functions import Ban, refused_functions
+from muntin.sql.grouping_sets import is_grouping
 from muntin.sql.lexer import Tokens, closing, is_number, is_symbol, is_text, split_commas, word
 from muntin.sql.probe import DuckRefusalError, ask
 from muntin.sql.refusals import is_called
@@ -61,8 +62,12 @@ def _known() -> str:
 
 
 def refuse_aggregates(tokens: Tokens | None, where: str, hint: str) -> None:
-    """Raise if there is an aggregate where none can be."""
+    """Raise if there is an aggregate, or GROUPING, where none can be."""
     for index in range(len(tokens) if tokens else 0):
+        if tokens is not None and is_grouping(tokens, index):
+            name = tokens[index].text
+            hint = "It is over the keys of GROUP BY, in the select list and HAVING"
+            raise tokens.error(tokens[index], f"{name} cannot stand {where}", hint)
         if tokens is not None and is_aggregate(tokens, index):
             raise tokens.error(tokens[index], f"an aggregate cannot stand {where}", hint)
 

@@ -23,14 +23,14 @@ from muntin.sql.aggregates import Call, find_calls, is_aggregate, refuse_aggrega
 from muntin.sql.binder import cut_alias, default_name, items_of, name_outputs, predicate_of
 from muntin.sql.conjuncts import unwrap
 from muntin.sql.group_writer import GroupWriter
-from muntin.sql.lexer import Tokens, is_number, is_symbol, split_commas, word
+from muntin.sql.grouping_sets import KeySet, is_grouping, keys_first, read_sets
+from muntin.sql.lexer import Tokens, is_number, word
 from muntin.sql.scope import NameScope
 from muntin.sql.shape import SelectParts
 from muntin.sql.typecheck import Condition, find_types, typed
 from muntin.sql.types import RESERVED
+from muntin.sql.window_calls import union_of
 from muntin.sql.writer import Draft, Writer, plain_text
-
-_SETS = {"ROLLUP", "CUBE", "GROUPING SETS", "GROUPING"}
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class Grouping:
     _items: list[_Item] = field(default_factory=list)
     _more: list[_Item] = field(default_factory=list)
     _keys: list[Draft] = field(default_factory=list)
+    _sets: list[list[int]] = field(default_factory=list)
     _calls: list[_Bound] = field(default_factory=list)
 
     @property
@@ -84,7 +85,7 @@ class Grouping:
     def columns(self) -> list[Draft]:
         """Return the columns of the rows below: keys, then the arguments of aggregates."""
         self._items = list(self._read_items())
-        self._keys = list(self._read_keys())
+        self._read_keys()
         more = [item.body for item in self._more]
         for tokens in (*(item.body for item in self._items), self.shape.having, *more):
             for call in find_calls(tokens) if tokens is not None else ():
@@ -112,36 +113,30 @@ class Grouping:
                 )
             yield _Item(*cut_alias(tokens, item))
 
-    def _read_keys(self) -> Iterator[Draft]:
-        """Yield the keys.
+    def _read_keys(self) -> None:
+        """Read the keys, and which of them each grouping goes by.
 
         Expressions, names and places of items, or ALL items without aggregates.
         """
+        places: dict[str, int] = {}
+        for keys in self._key_sets():
+            drafts = {draft.sql: draft for draft in map(self._checked_key, keys)}
+            self._keys += (draft for sql, draft in drafts.items() if sql not in places)
+            places = {draft.sql: place for place, draft in enumerate(self._keys)}
+            self._sets.append(sorted(places[sql] for sql in drafts))
+
+    def _key_sets(self) -> list[KeySet]:
         tokens = self.shape.group
         if tokens is None:
-            return
+            return [()]
         if len(tokens) == 1 and word(tokens[0]) == "ALL":
-            for item in self._items:
-                if not any(is_aggregate(item.body, at) for at in range(len(item.body))):
-                    yield self.writer.write(unwrap(item.body), self.scope)
-            return
-        seen: set[str] = set()
-        for part in split_commas(tokens):
-            if not len(part):
-                raise tokens.error(
-                    part.stop, "an expression is missing here", "Write GROUP BY expression, ..."
-                )
-            if word(part[0]) in _SETS or (is_symbol(part[0], "(") and len(part) == 2):
-                raise tokens.error(
-                    part[0],
-                    "sets of groupings are not supported",
-                    "Register a query for each grouping",
-                )
-            refuse_aggregates(part, "in GROUP BY", "Aggregate in a sub-select in FROM first")
-            draft = self._key(unwrap(part))
-            if draft.sql not in seen:
-                seen.add(draft.sql)
-                yield draft
+            bodies = [item.body for item in self._items]
+            return [tuple(body for body in bodies if not _has_aggregate(body))]
+        return read_sets(tokens)
+
+    def _checked_key(self, tokens: Tokens) -> Draft:
+        refuse_aggregates(tokens, "in GROUP BY", "Aggregate in a sub-select in FROM first")
+        return self._key(unwrap(tokens))
 
     def _key(self, part: Tokens) -> Draft:
         body = part
@@ -193,11 +188,11 @@ class Grouping:
 
     def node(
         self,
-        rows: Callable[[tuple[OutputColumn, ...]], Node],
+        rows: tuple[Callable[[tuple[OutputColumn, ...]], Node], Callable[[Node], Node]],
         columns: Sequence[OutputColumn],
         order: Sequence[OutputColumn] = (),
-    ) -> GroupBy:
-        """Return the node over the rows that ``rows`` makes.
+    ) -> Node:
+        """Return the node over the rows that ``rows`` makes, and copies.
 
         ``columns`` are theirs in the order of :meth:`columns`; ``order`` are those that order rows.
         """
@@ -218,10 +213,6 @@ class Grouping:
             aggregates.append(
                 Aggregate(function, place, kind, call.distinct, call.fraction, by, text)
             )
-        if not aggregates and not self._keys:
-            aggregates.append(
-                Aggregate("count", None, pa.int64(), text="COUNT(*)")
-            )  # shows that the group exists
         shown: dict[Aggregate, Aggregate] = {}
         for aggregate in aggregates:
             shown.setdefault(replace(aggregate, text=""), aggregate)
@@ -229,9 +220,40 @@ class Grouping:
         numbers = [
             order_of[replace(aggregate, text="")] for aggregate in aggregates[: len(self._calls)]
         ]
-        group = GroupBy(rows(tuple(columns)), len(self._keys), tuple(shown.values()), None, ())
+        make, copy = rows
+        below = make(tuple(columns))
+        copies = [below, *(copy(below) for _ in self._sets[1:])]
+        groups = [
+            self._grouped(each, keys, tuple(shown.values()))
+            for each, keys in zip(copies, self._sets, strict=True)
+        ]
+        return union_of(
+            [
+                self._shown(group, columns, keys, numbers)
+                for group, keys in zip(groups, self._sets, strict=True)
+            ]
+        )
+
+    @staticmethod
+    def _grouped(rows: Node, keys: Sequence[int], aggregates: tuple[Aggregate, ...]) -> GroupBy:
+        """Return rows grouped by some of the keys, without a select list."""
+        rows, aggregates = keys_first(rows, keys, aggregates)
+        if not aggregates and not keys:  # shows that the group exists
+            aggregates = (Aggregate("count", None, pa.int64(), text="COUNT(*)"),)
+        return GroupBy(rows, len(keys), aggregates, None, ())
+
+    def _shown(
+        self,
+        group: GroupBy,
+        columns: Sequence[OutputColumn],
+        kept: Sequence[int],
+        numbers: Sequence[int],
+    ) -> GroupBy:
+        """Return a grouping with its HAVING and select list."""
         above = NameScope((Scan("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
-        written = GroupWriter(self.writer, self.scope, self._keys, columns, iter(numbers))
+        written = GroupWriter(
+            self.writer, self.scope, self._keys, columns, kept, iter(numbers), self._key
+        )
         outputs = [
             (item.alias or self._name(item.body), written.write(item.body), item)
             for item in self._items
@@ -267,6 +289,10 @@ class Grouping:
 
     def _name(self, body: Tokens) -> str:
         """Return the name of an item without alias: a column's own, or the text."""
-        if any(is_aggregate(body, at) for at in range(len(body))):
+        if _has_aggregate(body) or any(is_grouping(body, at) for at in range(len(body))):
             return plain_text(body)
         return default_name(body, self.writer.write(unwrap(body), self.scope))
+
+
+def _has_aggregate(tokens: Tokens) -> bool:
+    return any(is_aggregate(tokens, at) for at in range(len(tokens)))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from muntin.plan.expression import ColumnRef, OutputColumn, quote
 from muntin.sql.aggregates import Call, find_calls, is_aggregate
 from muntin.sql.conjuncts import unwrap
+from muntin.sql.grouping_sets import grouping_arguments, grouping_value, is_grouping, null_of
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
 from muntin.sql.scope import NameScope
-from muntin.sql.writer import Draft, Writer, end_of, join_pieces
+from muntin.sql.writer import Draft, Writer, end_of, join_pieces, plain_text
 
 _KEYS = "Name it in GROUP BY, or use an aggregate such as MIN"
 _EDGES = {"(", ")", ","}
@@ -24,14 +25,18 @@ class GroupWriter:
     """Writes expressions over groups: keys and aggregates become columns, others are refused.
 
     ``writer``, ``scope`` and ``keys`` belong to the rows below the groups, ``columns`` are theirs;
-    ``numbers`` has the number of the aggregate of each call, in the order of the text.
+    ``kept`` are the places of the keys that this grouping goes by, the others are NULL.
+    ``numbers`` has the number of the aggregate of each call, in the order of the text. ``key_of``
+    reads a key as GROUP BY does.
     """
 
     writer: Writer
     scope: NameScope
     keys: Sequence[Draft]
     columns: Sequence[OutputColumn]
+    kept: Sequence[int]
     numbers: Iterator[int]
+    key_of: Callable[[Tokens], Draft]
 
     @cached_property
     def _longest(self) -> int:
@@ -44,42 +49,44 @@ class GroupWriter:
         body = unwrap(tokens)
         whole = (
             None
-            if any(is_aggregate(body, at) for at in range(len(body)))
+            if any(is_aggregate(body, at) or is_grouping(body, at) for at in range(len(body)))
             else self.writer.write(body, self.scope)
         )
         keys = [key.sql for key in self.keys]
         if whole is not None and whole.sql in keys:
             return self._column(keys.index(whole.sql), tokens)
         calls = {call.start: call for call in find_calls(tokens)}
-        pieces, references = [], []
+        pieces = []
+        references: dict[ColumnRef, None] = {}
         index = 0
         while index < len(tokens):
-            reference, end = self._replaced(tokens, index, calls, keys)
-            if reference is None:
-                text = tokens.source(tokens[index])
-            else:
-                references.append(reference)
-                text = quote(reference.flat)
-                if index in calls:
-                    call = calls[index]
-                    text = call.function.form.format(text, call.separator)
+            found, end = self._replaced(tokens, index, calls, keys)
+            text = tokens.source(tokens[index]) if found is None else found.sql
+            references |= dict.fromkeys(() if found is None else found.references)
             pieces.append((text, tokens[index], tokens[end - 1]))
             index = end
-        return Draft(join_pieces(pieces), tuple(dict.fromkeys(references)), tokens)
+        return Draft(join_pieces(pieces), tuple(references), tokens)
 
     def _replaced(
         self, tokens: Tokens, index: int, calls: dict[int, Call], keys: list[str]
-    ) -> tuple[ColumnRef | None, int]:
-        """Return the column of the groups that stands for what begins here, and where that ends."""
+    ) -> tuple[Draft | None, int]:
+        """Return what of the groups stands for what begins here, and where that ends."""
         if index in calls:
-            return ColumnRef(0, f"a{next(self.numbers)}"), calls[index].end
+            call, reference = calls[index], ColumnRef(0, f"a{next(self.numbers)}")
+            text = call.function.form.format(quote(reference.flat), call.separator)
+            return Draft(text, (reference,), tokens), call.end
+        if is_grouping(tokens, index):
+            arguments, end = grouping_arguments(tokens, index)
+            places = [self._place(argument, keys) for argument in arguments]
+            value = grouping_value(places, self.kept)
+            return Draft(f"CAST({value} AS BIGINT)", (), tokens), end
         for end in range(min(len(tokens), index + self._longest), index, -1):
             if _stands_alone(tokens, index, end) and not any(
-                at in calls for at in range(index, end)
+                at in calls or is_grouping(tokens, at) for at in range(index, end)
             ):
                 draft = self.writer.write(tokens.part(index, end), self.scope)
                 if draft.references and draft.sql in keys:
-                    return ColumnRef(0, self.columns[keys.index(draft.sql)].name), end
+                    return self._column(keys.index(draft.sql), tokens), end
         use = self.writer.uses.get(tokens[index].start)
         if use is None:
             return None, index + 1
@@ -91,11 +98,23 @@ class GroupWriter:
                 f"the column {shown} is neither a key of the groups nor inside an aggregate",
                 _KEYS,
             )
-        column = self.columns[keys.index(quote(reference.flat))]
-        return ColumnRef(0, column.name), end_of(tokens, index, use.offsets[consumed - 1])
+        column = self._column(keys.index(quote(reference.flat)), tokens)
+        return column, end_of(tokens, index, use.offsets[consumed - 1])
+
+    def _place(self, argument: Tokens, keys: list[str]) -> int:
+        """Return the place of the key that is an argument of GROUPING."""
+        key = self.key_of(unwrap(argument))
+        if key.sql not in keys:
+            fact = f"{plain_text(argument)} is no key of GROUP BY"
+            raise argument.error(argument.start, fact, "GROUPING is over keys of GROUP BY")
+        return keys.index(key.sql)
 
     def _column(self, place: int, tokens: Tokens) -> Draft:
-        reference = ColumnRef(0, self.columns[place].name)
+        """Return a key of the groups; NULL if this grouping leaves it out."""
+        column = self.columns[place]
+        if place not in self.kept:
+            return Draft(null_of(column.expression.type), (), tokens)
+        reference = ColumnRef(0, column.name)
         return Draft(quote(reference.flat), (reference,), tokens)
 
 

@@ -27,6 +27,7 @@ from muntin.sql.clauses import Clauses
 from muntin.sql.conjuncts import unwrap
 from muntin.sql.from_joins import Entries, combine_entries
 from muntin.sql.group_by import Grouping
+from muntin.sql.grouping_sets import is_grouping
 from muntin.sql.lexer import Tokens, closing, is_symbol, tokenize, top_level, word
 from muntin.sql.named_selects import NamedSelect, begins_names, cut_names, own_clauses
 from muntin.sql.order_by import (
@@ -219,7 +220,11 @@ class Selects:
         if (
             shape.group is None
             and shape.having is None
-            and not any(is_aggregate(item, at) for item in shape.items for at in range(len(item)))
+            and not any(
+                is_aggregate(item, at) or is_grouping(item, at)
+                for item in shape.items
+                for at in range(len(item))
+            )
         ):
             outputs = list(outputs_of(shape, tree, writer, scope))
             visible = len(outputs)
@@ -249,7 +254,10 @@ class Selects:
                 [] if grouping.by_time is None else order_for(grouping.by_time, bound, self.catalog)
             )
             rows = grouping.node(
-                lambda select: self._rows(bound, predicates, select, tokens),
+                (
+                    lambda select: self._rows(bound, predicates, select, tokens),
+                    partial(self._fresh, tokens=tokens),
+                ),
                 columns,
                 order,
             )

@@ -229,7 +229,37 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
         st.sampled_from(["", "", " HAVING COUNT(*) > 1", f" HAVING MAX({draw(number)}) > 1"])
     )
     first = draw(_first_rows(drawn, columns, [key, "COUNT(*)"]))
+    if draw(st.integers(0, 3)) == 0:
+        return f"SELECT {_items(calls)} {source} {draw(_sets(key, numbers, calls))}{having}{first}"
     return f"SELECT {_items(calls)} {source} GROUP BY {key}{having}{first}"
+
+
+@st.composite
+def _sets(draw: st.DrawFn, key: str, numbers: list[str], calls: list[str]) -> str:
+    """Draw a GROUP BY with several sets of keys, of which one item of the select list tells."""
+    other = draw(st.sampled_from(numbers))
+    if draw(st.booleans()):
+        calls[-1] = draw(
+            st.sampled_from(
+                [
+                    f"GROUPING({key}, {other})",
+                    f"GROUPING({key}) * 10 + COUNT(*)",
+                    f"coalesce({other}, 7)",
+                    other,
+                ]
+            )
+        )
+    sets = st.sampled_from(
+        [
+            "ROLLUP ({0}, {1})",
+            "ROLLUP ({1}), {0}",
+            "CUBE ({1}, {0})",
+            "GROUPING SETS (({1}), {0}, ())",
+            "GROUPING SETS (ROLLUP ({0}), ({1}, {0}))",
+            "ROLLUP (({0}, {1}))",
+        ]
+    )
+    return f"GROUP BY {draw(sets).format(key, other)}"
 
 
 @st.composite

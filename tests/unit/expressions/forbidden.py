@@ -142,7 +142,7 @@ FORBIDDEN = [
     "typeof(now())",
     "k OPERATOR(pg_catalog.+) 1",
     "main.lower(s)",
-    "GROUPING(k)",
+    "GROUPING(k + 1)",
     "row_number() OVER ()",
     "rowid",
     "batch.rowid",

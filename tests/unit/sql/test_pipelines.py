@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from muntin.errors import SqlError
@@ -56,6 +58,55 @@ def test_rows_below_a_group_carry_keys_and_arguments(known: Catalog) -> None:
     assert group.having.sql == '"0.a2" > 1'
     assert query.emit is Emit.CHANGES
     assert str(query.output_schema.field("mean").type) == "double"
+
+
+def test_rollup_is_a_union_of_groupings_over_copies_of_the_same_rows(known: Catalog) -> None:
+    query = read(
+        "SELECT k, s, GROUPING(k, s) AS g, MAX(k) AS m FROM A GROUP BY ROLLUP (k, s)", known
+    )
+    groups = [node for node in query.root.walk() if isinstance(node, GroupBy)]
+    assert [group.keys for group in groups] == [2, 1, 0]
+    assert [[column.expression.sql for column in group.select] for group in groups] == [
+        ['"0.c0"', '"0.c1"', "CAST(0 AS BIGINT)", '"0.a0"'],
+        ['"0.c0"', "CAST(NULL AS VARCHAR)", "CAST(1 AS BIGINT)", '"0.a0"'],
+        ["CAST(NULL AS INTEGER)", "CAST(NULL AS VARCHAR)", "CAST(3 AS BIGINT)", '"0.a0"'],
+    ]
+    joins = [group.input for group in groups if isinstance(group.input, Join)]
+    assert [join.name for join in joins] == ["q/1", "q/2", "q/3"]
+    assert all(replace(join, name="q/1") == joins[0] for join in joins)
+
+
+@pytest.mark.parametrize(
+    ("clause", "sets"),
+    [
+        ("k, ROLLUP (s)", ["ks", "k"]),
+        ("(k, s)", ["ks"]),
+        ("CUBE (k, s)", ["ks", "k", "s", ""]),
+        ("ROLLUP ((k, s), v)", ["ksv", "ks", ""]),
+        ("GROUPING SETS (ROLLUP (k), (s, k), (), s)", ["k", "", "ks", "", "s"]),
+        ("ROLLUP (k), ROLLUP (s)", ["ks", "k", "s", ""]),
+        ("ROLLUP (k, k)", ["k", "k", ""]),
+        ("()", [""]),
+    ],
+)
+def test_sets_of_keys(known: Catalog, clause: str, sets: list[str]) -> None:
+    query = read(f"SELECT COUNT(*) AS n FROM A GROUP BY {clause}", known)
+    groups = [node for node in query.root.walk() if isinstance(node, GroupBy)]
+    order = {name: place for place, name in enumerate(dict.fromkeys("".join(sets)))}
+    found = []
+    for group in groups:
+        names = group.input.schema.names[: group.keys]
+        found.append("".join(list(order)[int(name[1:])] for name in names))
+    assert found == sets
+
+
+def test_a_name_of_the_select_list_can_be_the_argument_of_grouping(known: Catalog) -> None:
+    text = "SELECT k + 1 AS x, GROUPING(x) FROM A GROUP BY ROLLUP (x) HAVING GROUPING(x) = 0"
+    query = read(text, known)
+    assert query.root.schema.names == ["x", "GROUPING(x)"]
+    groups = [node for node in query.root.walk() if isinstance(node, GroupBy)]
+    found = [group.having.sql for group in groups if group.having is not None]
+    assert found == ["CAST(0 AS BIGINT) = 0", "CAST(1 AS BIGINT) = 0"]
 
 
 def test_an_aggregate_that_is_written_twice_is_kept_once(known: Catalog) -> None:
@@ -213,7 +264,32 @@ WRONG = [
     ("SELECT k FROM A GROUP BY MIN(v)", "column 26: an aggregate cannot stand in GROUP BY."),
     ("SELECT MIN(v) AS m FROM A GROUP BY m", "column 8: an aggregate cannot stand in GROUP BY."),
     ("SELECT k FROM A GROUP BY 2", "column 26: the select list has no item 2."),
-    ("SELECT k FROM A GROUP BY ROLLUP (k)", "column 26: sets of groupings are not supported."),
+    ("SELECT k FROM A GROUP BY ROLLUP ()", "column 26: ROLLUP needs a list of keys. Write ROLLUP"),
+    ("SELECT k FROM A GROUP BY CUBE (k,, v)", "column 34: an expression is missing here."),
+    (
+        "SELECT k FROM A GROUP BY CUBE (1, 1, 1, 1, 1, 1, 1)",
+        "column 26: CUBE has 7 keys, which make more than 64 sets. List those that you need in",
+    ),
+    (
+        "SELECT k FROM A GROUP BY CUBE (1, 1, 1, 1), CUBE (1, 1, 1, 1)",
+        "column 26: GROUP BY has 256 sets of keys, and at most 64 are supported. List those that",
+    ),
+    ("SELECT v FROM A GROUP BY ROLLUP (k)", "column 8: the column v is neither a key"),
+    (
+        "SELECT GROUPING(v) FROM A GROUP BY ROLLUP (k)",
+        "column 17: v is no key of GROUP BY. GROUPING is over keys of GROUP BY",
+    ),
+    ("SELECT GROUPING(k) FROM A", "column 17: k is no key of GROUP BY."),
+    ("SELECT GROUPING() FROM A GROUP BY k", "column 17: something is missing before ')'."),
+    (
+        "SELECT k FROM A WHERE GROUPING(k) = 1 GROUP BY ROLLUP (k)",
+        "column 23: GROUPING cannot stand in WHERE. It is over the keys of GROUP BY, in the select",
+    ),
+    (
+        "SELECT SUM(grouping_id(k)) FROM A GROUP BY k",
+        "column 12: grouping_id cannot stand inside another one.",
+    ),
+    ("SELECT k FROM A GROUP BY ROLLUP (SUM(v))", "column 34: an aggregate cannot stand in GROUP"),
     ("SELECT v.sum() FROM A", "column 10: the aggregate sum cannot be called with a dot."),
     (
         "SELECT kurtosis(v) FROM A",
