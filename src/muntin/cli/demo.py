@@ -23,7 +23,7 @@ from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from muntin.cli.progress_view import Screen, View
+from muntin.cli.progress_view import ProgressView, Screen
 from muntin.cli.run import stopping, watch
 from muntin.model.clock import parse_instant
 from muntin.spark.api import SparkEngine
@@ -179,7 +179,7 @@ def run_demo(
         for stream in _SENSORS:
             (folder / stream).mkdir()
         feed = ReadingsWriter(folder, rate)
-        view = View(now=feed.now)
+        view = ProgressView(now=feed.now)
         sinks = [Recent(query) for query in QUERIES]
         screen = Screen(view, extra=lambda: _panels(sinks))
         for sink in sinks:

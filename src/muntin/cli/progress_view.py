@@ -34,7 +34,7 @@ def _clock() -> float:
 
 
 @dataclass
-class View:
+class ProgressView:
     """Renders the progress of an engine.
 
     Lag is relative to ``now``, a clock of the streams' time in seconds since 1970, or to the newest
@@ -235,7 +235,12 @@ class Screen:
     """
 
     def __init__(
-        self, view: View, *, as_json: bool = False, pause: float = 2.0, extra: Extra | None = None
+        self,
+        view: ProgressView,
+        *,
+        as_json: bool = False,
+        pause: float = 2.0,
+        extra: Extra | None = None,
     ) -> None:
         self._view = view
         self._as_json = as_json

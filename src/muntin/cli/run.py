@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from muntin import spark
-from muntin.cli.progress_view import Screen, View
+from muntin.cli.progress_view import ProgressView, Screen
 from muntin.cli.scripts import read_app, read_text
 from muntin.engine.script_check import Scope
 from muntin.errors import InputError, MuntinError, SettingError
@@ -96,7 +96,7 @@ def _check_times(options: RunOptions) -> None:
 
 def _run(path: Path, options: RunOptions, stop: threading.Event) -> None:
     """Run a script until it ends or ``stop`` is set; steps are never interrupted."""
-    screen = Screen(View(None) if options.ends else View(), as_json=options.as_json)
+    screen = Screen(ProgressView(None) if options.ends else ProgressView(), as_json=options.as_json)
     if not options.as_json:
         Console(stderr=True, highlight=False).print("[dim]Spark is starting[/dim]")
     engine = None

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from muntin.engine.checkpoint_files import (
     CheckpointWriter,
-    StoredRows,
+    RowChunks,
     read_all,
     read_rows,
     read_state,
@@ -70,7 +70,7 @@ class StoredQuery:
 class StoredLog:
     """The rows of a stream that a group holds: those in its log, and those that wait."""
 
-    rows: StoredRows
+    rows: RowChunks
     waiting: pa.Table
     next: int
     late: int
@@ -102,8 +102,8 @@ class EngineState:
     queries: tuple[StoredQuery, ...]
     groups: tuple[StoredGroup, ...]
     counts: Mapping[str, StreamSnapshot]
-    late: Mapping[str, StoredRows]
-    contents: Mapping[str, StoredRows]
+    late: Mapping[str, RowChunks]
+    contents: Mapping[str, RowChunks]
     advanced: int
     fed: Place
 

@@ -47,7 +47,7 @@ _FEW = 1_024
 
 
 @dataclass(frozen=True)
-class Manifest:
+class CheckpointManifest:
     """The checkpoint that counts; ``token`` is new with every one."""
 
     generation: int
@@ -56,7 +56,7 @@ class Manifest:
 
 
 @dataclass(frozen=True)
-class StoredRows:
+class RowChunks:
     """Rows in chunks, of which those at some positions count: runs of a start and a stop."""
 
     chunks: tuple[str, ...]
@@ -150,7 +150,7 @@ class CheckpointWriter:
         finally:
             os.close(lock)
 
-    def store(self, key: str, positions: Positions, rows: pa.Table) -> StoredRows:
+    def store(self, key: str, positions: Positions, rows: pa.Table) -> RowChunks:
         """Store rows; a position of a key always has the same row, and positions ascend."""
         chunks = [each for each in self._written.get(key, ()) if each.held(positions)]
         if sum(each.rows for each in chunks) > 2 * len(positions) + _FEW:
@@ -164,7 +164,7 @@ class CheckpointWriter:
             self._write(file, Chunk(runs_of(added), rows.slice(start, len(added))), "rows")
             chunks.append(_Written(file, len(added), int(added[0]), int(added[-1])))
         self._now[key] = chunks
-        return StoredRows(tuple(each.file for each in chunks), runs_of(positions))
+        return RowChunks(tuple(each.file for each in chunks), runs_of(positions))
 
     def _files(self) -> list[str]:
         return [each.file for chunks in self._now.values() for each in chunks]
@@ -176,7 +176,9 @@ class CheckpointWriter:
         """Make the checkpoint of a state and the rows that were stored the one that counts."""
         file, token = f"state-{self._generation:08}", secrets.token_hex(16)
         self._write(file, state, "engine")
-        self._write(MANIFEST, Manifest(self._generation, token, file), "engine checkpoint")
+        self._write(
+            MANIFEST, CheckpointManifest(self._generation, token, file), "engine checkpoint"
+        )
         self._token, self._written = token, self._now
         used = {MANIFEST, file, *self._files()}
         for path in self.folder.iterdir():
@@ -184,14 +186,14 @@ class CheckpointWriter:
                 path.unlink(missing_ok=True)
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> CheckpointManifest:
     """Return the manifest in a folder; raise if there is none."""
     if not (folder / MANIFEST).exists():
         raise CheckpointError(
             f"there is no checkpoint in {folder}",
             hint="Give the folder that engine.checkpoint() has written to",
         )
-    return _read(folder / MANIFEST, "engine checkpoint", Manifest)
+    return _read(folder / MANIFEST, "engine checkpoint", CheckpointManifest)
 
 
 def read_state(folder: Path, cls: type[T]) -> T:
@@ -199,7 +201,7 @@ def read_state(folder: Path, cls: type[T]) -> T:
     return _read(folder / read_manifest(folder).state, "engine", cls)
 
 
-def read_rows(folder: Path, stored: StoredRows, schema: pa.Schema) -> tuple[Positions, pa.Table]:
+def read_rows(folder: Path, stored: RowChunks, schema: pa.Schema) -> tuple[Positions, pa.Table]:
     """Return stored rows and their positions."""
     wanted = positions_of(stored.runs)
     chunks = [_read(folder / file, "rows", Chunk) for file in stored.chunks]
@@ -220,7 +222,7 @@ def _read(path: Path, kind: str, cls: type[T]) -> T:
 
 
 def read_all(
-    folder: Path, stored: Mapping[str, StoredRows], schemas: Mapping[str, pa.Schema]
+    folder: Path, stored: Mapping[str, RowChunks], schemas: Mapping[str, pa.Schema]
 ) -> dict[str, pa.Table]:
     """Return stored rows by name."""
     return {name: read_rows(folder, each, schemas[name])[1] for name, each in stored.items()}

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.expressions.evaluator import Evaluator
-from muntin.kernels.first_matches import note_matches
-from muntin.model.arrays import Integers, Mask
+from muntin.kernels.first_matches import Words, note_matches
+from muntin.model.arrays import Mask
 from muntin.operators.operator import Operator
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes, merged
@@ -52,9 +52,9 @@ class _Side:
             self._matched = larger
         never, first = np.empty(len(rows), np.bool_), np.empty(len(matches), np.bool_)
         note_matches(
-            *self._words(rows),
+            self._words(rows),
             rows.signs,
-            *self._words(matches),
+            self._words(matches),
             self._rows.arrays,
             self._matched,
             never,
@@ -62,10 +62,10 @@ class _Side:
         )
         return first, never
 
-    def _words(self, changes: Changes) -> tuple[Integers, Integers]:
+    def _words(self, changes: Changes) -> Words:
         if not len(changes):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        return row_keys(changes.columns.select(self._identity), self._evaluator)
+            return Words(np.empty(0, np.int64), np.empty(0, np.int64))
+        return Words(*row_keys(changes.columns.select(self._identity), self._evaluator))
 
 
 class OuterInsertsOperator(Operator):

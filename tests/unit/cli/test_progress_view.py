@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from muntin.cli.progress_view import Screen, View
+from muntin.cli.progress_view import ProgressView, Screen
 
 NOTHING = {"mean": 0.0, "p50": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
 
@@ -51,7 +51,7 @@ def now() -> float:
 
 
 def test_rates_are_those_of_the_last_seconds() -> None:
-    view = View(now)
+    view = ProgressView(now)
     assert view.rates() == {}
     for moment, rows in enumerate([0, 1000, 2000, 3000, 4000, 5000, 6000, 16000]):
         assert view.take(progress(moment, rows), float(moment))
@@ -61,7 +61,7 @@ def test_rates_are_those_of_the_last_seconds() -> None:
 
 
 def test_a_line_describes_the_last_batch() -> None:
-    view = View(now)
+    view = ProgressView(now)
     assert view.line() == "Spark is starting"
     view.take(progress(0, 1000, watermark=None), 0.0)
     assert (
@@ -88,13 +88,13 @@ def test_a_line_describes_the_last_batch() -> None:
 def test_lag_is_measured_by_the_clock_or_else_by_the_newest_row(
     watermark: str, clock: Callable[[], float] | None, said: str
 ) -> None:
-    view = View(clock)
+    view = ProgressView(clock)
     view.take(progress(0, 1, watermark=watermark), 0.0)
     assert f"watermark {watermark}, {said}; " in view.line()
 
 
 def test_the_panel_has_streams_queries_and_the_batch() -> None:
-    view = View(now)
+    view = ProgressView(now)
     console = Console(width=120, file=None, record=True, quiet=False)
     view.take(progress(0, 1000), 0.0)
     view.take(progress(1, 3000, late=2), 2.0)
@@ -120,7 +120,7 @@ def test_the_panel_has_streams_queries_and_the_batch() -> None:
     )
 
 
-def shown(view: View, width: int) -> list[str]:
+def shown(view: ProgressView, width: int) -> list[str]:
     console = Console(width=width)
     with console.capture() as captured:
         console.print(view.panel())
@@ -128,7 +128,7 @@ def shown(view: View, width: int) -> list[str]:
 
 
 def test_the_panel_has_response_times_of_the_last_batch_and_what_subscribers_miss() -> None:
-    view = View(now)
+    view = ProgressView(now)
     reported = progress(
         0,
         123_456_789,
@@ -163,7 +163,7 @@ def test_the_panel_has_response_times_of_the_last_batch_and_what_subscribers_mis
 def test_without_a_terminal_lines_are_few_and_the_last_is_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    screen = Screen(View(now), pause=3600)
+    screen = Screen(ProgressView(now), pause=3600)
     with screen.shown():
         for batch in range(5):
             screen.update(progress(batch, batch))
@@ -175,7 +175,7 @@ def test_without_a_terminal_lines_are_few_and_the_last_is_printed(
 
 
 def test_machines_get_every_batch_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Screen(View(now), as_json=True)
+    screen = Screen(ProgressView(now), as_json=True)
     screen.update(None)
     for batch in (0, 0, 1):
         screen.update(progress(batch, batch))

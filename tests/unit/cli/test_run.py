@@ -17,7 +17,7 @@ import pytest
 
 from muntin import spark
 from muntin.cli import main
-from muntin.cli.progress_view import Screen, View
+from muntin.cli.progress_view import Screen, ProgressView
 from muntin.cli.run import stopping, watch
 from muntin.errors import InputError, RunError
 from muntin.spark.driver.checkpoint import Checkpoint
@@ -248,7 +248,7 @@ def test_until_processes_the_input_and_then_advances_time(
 def test_the_failure_of_an_engine_is_raised_after_it_was_stopped() -> None:
     engine = Engine(fail(RunError("no more disk")))
     with stopping() as stop, pytest.raises(RunError, match="no more disk"):
-        watch(cast("Any", engine), Screen(View()), stop, engine.process_available)
+        watch(cast("Any", engine), Screen(ProgressView()), stop, engine.process_available)
     assert engine.ran == ["stop"]
 
 

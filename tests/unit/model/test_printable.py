@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import muntin
 from muntin.cli import main
-from muntin.cli.progress_view import Screen, View
+from muntin.cli.progress_view import ProgressView, Screen
 from muntin.model.printable import LOGGERS, printable, printable_lines
 from muntin.plan.description import Description, draw
 from muntin.spark.batch_results import BatchResults
@@ -154,7 +154,7 @@ def test_progress_shows_names_and_failures_safely(
     monkeypatch.setenv("COLUMNS", "200")
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
-    screen = Screen(View(None))
+    screen = Screen(ProgressView(None))
     assert screen.live == terminal
     with screen.shown():
         screen.update(_progress(text), last=True)
