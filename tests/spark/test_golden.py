@@ -22,9 +22,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-1")]
 PARTITIONS = (1, 2, 5)
 GOLDEN = Path(__file__).parent.parent / "golden"
 SCRIPTS = [path.stem for path in sorted(GOLDEN.glob("*.cqt")) if path.stem != "errors_input"]
-ABOUT_LATE_ROWS = {"late_rows", "silent_stream", "slack", "slack_and_late", "tumble_late"}
+ABOUT_LATE_ROWS = {
+    "emit_final_late", "late_rows", "silent_stream", "slack", "slack_and_late", "tumble_late",
+}  # fmt: skip
 CHOSEN = [
     ("arrival", 2),
+    ("emit_final_late", 2),
     ("late_rows", 1),
     ("silent_stream", 2),
     ("query_added", 2),

@@ -58,6 +58,7 @@ def _described(
 ) -> Description:
     query = plan.query
     timing = f"every {format_interval(query.every)}" if query.every else "at every change"
+    timing = "when windows end" if query.closes else timing
     facts = (
         Fact("query", query.name),
         Fact("emit", str(query.emit), f"emits {query.emit} {timing}"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -24,6 +24,14 @@ class Emit(StrEnum):
     INSERTS = "inserts"
     CHANGES = "changes"
     SNAPSHOT = "snapshot"
+    FINAL = "final"
+
+
+class WindowEnd(NamedTuple):
+    """The column that tells the end of the window of a row, ``micros`` after its instant."""
+
+    column: int
+    micros: int
 
 
 _START = Place(1, 1)
@@ -39,8 +47,8 @@ class Query:
     ``freshness`` has how old rows may be in results under overload, by the place of their source;
     ``leaf_freshness`` has the same for the window joins below operators, by the name of the join.
     ``retracts`` is false for a window join whose rows operators take only as they come.
-    ``sort`` orders the rows of each snapshot; the last ``hidden`` columns of the root are only for
-    that.
+    ``sort`` orders the rows of each snapshot, and with EMIT FINAL ``closes`` tells when rows are
+    final; the last ``hidden`` columns of the root are only for that.
     """
 
     name: str
@@ -52,6 +60,7 @@ class Query:
     leaf_freshness: tuple[tuple[str, Freshness], ...] = ()
     retracts: bool = True
     sort: tuple[SortKey, ...] = ()
+    closes: WindowEnd | None = None
     hidden: int = 0
     options: tuple[tuple[str, str], ...] = ()
     place: Place = _START

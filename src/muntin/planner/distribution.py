@@ -69,7 +69,9 @@ def distribution_of(query: Query) -> Distribution:
     def sent(root: Node) -> Exchange:
         """Add a part that partitions compute, and return the node for it in the global stage."""
         name = f"{query.name}\x1f{len(parts)}"  # no query of a user has such a name
-        part = replace(query, name=name, root=local(root), emit=Emit.CHANGES, sort=(), hidden=0)
+        part = replace(
+            query, name=name, root=local(root), emit=Emit.CHANGES, sort=(), closes=None, hidden=0
+        )
         parts.append(part)
         return Exchange(name, root.schema)
 

@@ -1,4 +1,6 @@
-"""The results of a pipeline in the form that its query asks for: changes, inserts or snapshots.
+"""The results of a pipeline in the form that its query asks for.
+
+Changes, inserts, snapshots, or the last answer of each window.
 
 Results that exist before any row has come, such as a COUNT of 0, take effect at the first instant
 since the query was registered. They are held until that instant is closed.
@@ -16,6 +18,7 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.arrays import Integers
 from muntin.operators.consolidate import consolidate
+from muntin.operators.final_rows import final_rows
 from muntin.operators.initial_results import Beginning
 from muntin.operators.order_words import sort_rows
 from muntin.operators.signed import Changes
@@ -100,6 +103,8 @@ class PipelineOutput:
                 self._beginning, self._first = None, first
         if self._query.emit is Emit.INSERTS:
             table = table.filter(pc.equal(table.column("_op"), "+"))
+        elif self._query.closes is not None:
+            table = final_rows(table, self._query.closes, self._query.output_schema)
         return [table] if len(table) else []
 
     def _table(self, changes: Changes) -> pa.Table:

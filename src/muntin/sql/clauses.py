@@ -107,8 +107,8 @@ def _refuse_named_window(cursor: Cursor) -> None:
 
 
 def _read_emit(cursor: Cursor) -> Emit:
-    hint = "Write EMIT INSERTS, EMIT CHANGES or EMIT SNAPSHOT"
-    token = cursor.take("INSERTS, CHANGES or SNAPSHOT", hint)
+    hint = "Write EMIT INSERTS, EMIT CHANGES, EMIT SNAPSHOT or EMIT FINAL"
+    token = cursor.take("INSERTS, CHANGES, SNAPSHOT or FINAL", hint)
     match word(token):
         case "INSERTS":
             return Emit.INSERTS
@@ -116,8 +116,10 @@ def _read_emit(cursor: Cursor) -> Emit:
             return Emit.CHANGES
         case "SNAPSHOT":
             return Emit.SNAPSHOT
+        case "FINAL":
+            return Emit.FINAL
     cursor.index -= 1
-    raise cursor.unexpected("INSERTS, CHANGES or SNAPSHOT", hint)
+    raise cursor.unexpected("INSERTS, CHANGES, SNAPSHOT or FINAL", hint)
 
 
 def _read_freshness(cursor: Cursor) -> list[tuple[Token | None, Extent]]:

@@ -25,7 +25,7 @@ from muntin.sql.window_calls import WINDOW_END, WINDOW_START
 def with_own_ends(join: Join, catalog: Catalog) -> Join:
     """Return a window join as it is run: over columns of streams, with the conditions of ends."""
     times = [_time(place, source, catalog) for place, source in enumerate(join.scans)]
-    bounds: dict[ColumnRef, Expression] = {}
+    bounds = bounds_of(join, catalog)
     more: list[Predicate] = []
     for place, source in enumerate(join.scans):
         time, window = times[place], source.window
@@ -33,9 +33,6 @@ def with_own_ends(join: Join, catalog: Catalog) -> Join:
             continue
         if window.phase is not None:
             end = _aligned_end(time, window)
-            start = Expression(f"({end.sql} - {window.micros})", end.references, end.type)
-            bounds[ColumnRef(place, WINDOW_START)] = _instant(start)
-            bounds[ColumnRef(place, WINDOW_END)] = _instant(end)
             others = [other for other in times if other is not time]
         elif window.until is not None:
             end = _stated_end(ColumnRef(place, window.until))
@@ -55,6 +52,19 @@ def with_own_ends(join: Join, catalog: Catalog) -> Join:
             for column in join.select
         ),
     )
+
+
+def bounds_of(join: Join, catalog: Catalog) -> dict[ColumnRef, Expression]:
+    """Return the bounds of the windows of the rows of a window join, over columns of streams."""
+    bounds = {}
+    for place, source in enumerate(join.scans):
+        time, window = _time(place, source, catalog), source.window
+        if time is not None and isinstance(window, TimeWindow) and window.phase is not None:
+            end = _aligned_end(time, window)
+            start = Expression(f"({end.sql} - {window.micros})", end.references, end.type)
+            bounds[ColumnRef(place, WINDOW_START)] = _instant(start)
+            bounds[ColumnRef(place, WINDOW_END)] = _instant(end)
+    return bounds
 
 
 def refuse_mixed(shape: SelectParts, sources: Sequence[Scan]) -> None:

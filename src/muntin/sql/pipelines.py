@@ -13,6 +13,7 @@ from muntin.plan.semi_join import SemiJoin
 from muntin.plan.top_n import TopN
 from muntin.sql.clauses import Clauses, cut_clauses
 from muntin.sql.cursor import plain_options
+from muntin.sql.emit_final import with_window_end
 from muntin.sql.lexer import Tokens
 from muntin.sql.named_selects import own_clauses, with_views
 from muntin.sql.plain_selects import is_joins, is_plain
@@ -28,7 +29,8 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     refuse(tokens)
     select, clauses = cut_clauses(tokens)
     plain = is_plain(select, catalog)
-    alone = plain and clauses.emit is not Emit.SNAPSHOT and not calls_hop(select)
+    above = clauses.emit in {Emit.SNAPSHOT, Emit.FINAL}
+    alone = plain and not above and not calls_hop(select)
     if clauses.emit is Emit.SNAPSHOT and clauses.every is None:
         raise tokens.error(
             tokens.start,
@@ -65,6 +67,8 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         place=tokens.place(tokens.start),
         views=tuple(selects.names.reads),
     )
+    if query.emit is Emit.FINAL:
+        query = with_window_end(query, catalog, tokens)
     return _fresh(_sorted(query), clauses, tokens)
 
 

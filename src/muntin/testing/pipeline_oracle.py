@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.model.catalog import Catalog, Stream, Table
+from muntin.plan.expression import quote
 from muntin.plan.query import Emit, Query
 from muntin.testing.compare import rows_of
 from muntin.testing.connection import run_sql
@@ -75,16 +76,20 @@ class PipelineOracle:
 
     def answer(self, at: int) -> pa.Table:
         """Return the answer at an instant: a multiset of rows, in no particular order."""
-        answers = {
-            join.name: oracle.answer(at)
-            for join, oracle in zip(self._query.joins, self._leaves, strict=True)
-        }
-        rows = run_sql(self._sql, {**answers, **self._tables})
+        rows = self._rows(at)
         schema = pa.schema(list(self._query.output_schema)[2:])
         return pa.table(
             [column.cast(field.type) for column, field in zip(rows.columns, schema, strict=False)],
             schema=schema,
         )
+
+    def _rows(self, at: int) -> pa.Table:
+        """Return the answer at an instant with hidden columns."""
+        answers = {
+            join.name: oracle.answer(at)
+            for join, oracle in zip(self._query.joins, self._leaves, strict=True)
+        }
+        return run_sql(self._sql, {**answers, **self._tables})
 
     def instants(self, until: int) -> list[int]:
         """Return the instants up to ``until`` at which a row comes or goes, in order."""
@@ -105,13 +110,28 @@ class PipelineOracle:
     def changes(self, until: int) -> pa.Table:
         """Return the differences between the answers at successive instants up to ``until``.
 
-        The answers themselves for EMIT SNAPSHOT.
+        The answers themselves for EMIT SNAPSHOT, the last one of each window for EMIT FINAL.
         """
+        if self._query.emit is Emit.FINAL:
+            return self._finals(until)
         return (
             self._snapshots(until)
             if self._query.emit is Emit.SNAPSHOT
             else self._differences(until)
         )
+
+    def _finals(self, until: int) -> pa.Table:
+        """Return the rows of the windows that end, of the answer just before each instant."""
+        assert self._query.closes is not None, "the binder finds it"
+        column, micros = self._query.closes
+        parts = [self._query.output_schema.empty_table()]
+        for instant in self.instants(until):
+            rows = self._rows(instant - 1)
+            own = rows.column_names[column]
+            ends = f"epoch_us({quote(own)}) + {micros} = {instant}"
+            last = run_sql(f"SELECT * FROM answer WHERE {ends}", {"answer": rows})
+            parts.append(self._output(last.select(range(len(parts[0].schema) - 2)), "+", instant))
+        return pa.concat_tables(parts)
 
     def _shown(self, until: int) -> list[int]:
         """Return the instants at which answers may differ from those before."""

@@ -161,7 +161,7 @@ class Session:
         latest = max([closed, *sent.column("_ts").cast(pa.int64()).to_pylist()])
         problem = changes_difference(oracle.changes(latest), sent)
         begun = not isinstance(oracle, PipelineOracle) or oracle.has_begun(latest)
-        if problem or registration.query.emit is Emit.SNAPSHOT or not begun:
+        if problem or registration.query.emit is not Emit.CHANGES or not begun:
             return problem
         return difference(oracle.answer(latest), accumulate(sent))
 

@@ -101,9 +101,12 @@ def test_words_of_clauses_can_be_names(text: str) -> None:
         ("EVERY 5 ROWS", "line 1, column 23: '5 ROWS' is not an interval."),
         (
             "EMIT EVERYTHING",
-            "line 1, column 22: unexpected 'EVERYTHING', expected INSERTS, CHANGES or SNAPSHOT.",
+            (
+                "line 1, column 22: unexpected 'EVERYTHING', "
+                "expected INSERTS, CHANGES, SNAPSHOT or FINAL."
+            ),
         ),
-        ("EMIT", "line 1, column 21: INSERTS, CHANGES or SNAPSHOT is missing here."),
+        ("EMIT", "line 1, column 21: INSERTS, CHANGES, SNAPSHOT or FINAL is missing here."),
         ("FRESHNESS", "line 1, column 26: an interval or the name of a stream is missing here."),
         ("FRESHNESS A", "line 1, column 28: an interval for FRESHNESS is missing here."),
         ("WITH (sink = 'x'", "line 1, column 33: ) is missing here."),
