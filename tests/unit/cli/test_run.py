@@ -17,7 +17,7 @@ import pytest
 
 from muntin import spark
 from muntin.cli import main
-from muntin.cli.progress_view import Screen, ProgressView
+from muntin.cli.progress_view import ProgressView, Screen
 from muntin.cli.run import stopping, watch
 from muntin.errors import InputError, RunError
 from muntin.spark.driver.checkpoint import Checkpoint
