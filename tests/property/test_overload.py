@@ -29,7 +29,9 @@ def limits(draw: st.DrawFn) -> dict[str, str]:
     """Draw settings under which work is limited."""
     return {
         "resources": draw(st.sampled_from(["0.2", "1", "2", "3.5", "8"])),
-        "monitoring": draw(st.sampled_from(["1 second", "2 seconds", "700 milliseconds"])),
+        "monitoring": draw(st.sampled_from(["1 second", "2 seconds", "700 milliseconds", "auto"])),
+        "adapt_change": draw(st.sampled_from(["0.05", "auto"])),
+        "adapt_gain": draw(st.sampled_from(["0.05", "auto"])),
         "policy": draw(
             st.sampled_from(
                 [

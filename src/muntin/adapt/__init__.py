@@ -12,9 +12,11 @@ from muntin.adapt.analysis import AnalysisRequest, Recommendation, analyze
 from muntin.adapt.config import AdapterConfig
 from muntin.adapt.monitor import Sample
 from muntin.adapt.probe_costs import ProbeCosts
+from muntin.adapt.sample_period import LONGEST
 from muntin.adapt.shape import TreeShape
 
 __all__ = [
+    "LONGEST",
     "Adapter",
     "AdapterConfig",
     "AnalysisRequest",

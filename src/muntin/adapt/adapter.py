@@ -16,7 +16,9 @@ from muntin.adapt.analysis import UNLIMITED, AnalysisRequest, Recommendation
 from muntin.adapt.config import AdapterConfig
 from muntin.adapt.model import PlanModel, ratio
 from muntin.adapt.monitor import Monitor, Sample, Statistics
+from muntin.adapt.sample_period import SamplePeriod
 from muntin.adapt.shape import TreeShape
+from muntin.adapt.thresholds import Thresholds
 
 _CALM = 0.9
 """Overload ends when the load needs less than this share of the resources ..."""
@@ -56,6 +58,8 @@ class Adapter:
     """The units of work of an average probe and its matches, under the current budgets."""
     infeasible: str | None = None
     _monitor: Monitor = field(init=False, repr=False)
+    _period: SamplePeriod = field(init=False, repr=False)
+    thresholds: Thresholds = field(init=False, repr=False)
     _pending: bool = False
     _analyzed: tuple[Statistics, float] | None = None
     _calm: int = 0
@@ -68,6 +72,8 @@ class Adapter:
 
     def __post_init__(self) -> None:
         self._monitor = Monitor(self.shape, self.config)
+        self._period = SamplePeriod(self.shape, self.config.longest_period)
+        self.thresholds = Thresholds(self.config.change, self.config.gain)
 
     @property
     def statistics(self) -> Statistics | None:
@@ -80,6 +86,11 @@ class Adapter:
         return None if self.statistics is None else self.statistics.model
 
     @property
+    def cycles_observed_together(self) -> int:
+        """Return the current period of monitoring, in cycles."""
+        return self._period.cycles
+
+    @property
     def share(self) -> float:
         """Return the estimated share of all results that is produced."""
         return 1.0 if self.statistics is None or not self.overloaded else self.statistics.share
@@ -87,11 +98,18 @@ class Adapter:
     def observe(self, sample: Sample) -> AnalysisRequest | None:
         """Take the sample of a cycle; return a request if an analysis is due.
 
-        None while another analysis is running.
+        None while another analysis is running, or while a longer period than a cycle is gathered.
         """
+        self.resources = sample.resources
+        request = None
+        for period in self._period.take(sample):
+            request = self._observe(period) or request
+        return request
+
+    def _observe(self, sample: Sample) -> AnalysisRequest | None:
         statistics = self._monitor.take(sample)
         limit = inf if sample.resources is None else sample.resources
-        self.resources = sample.resources
+        self.thresholds.follow(sample, statistics.model)
         needed = statistics.model.saturation.resources
         self._note_load(sample.cycle, needed, limit)
         self._set_price(statistics)
@@ -103,6 +121,7 @@ class Adapter:
         if reason is None and self.overloaded and self._filled and not filled:
             reason = "windows are full for the first time"
         if reason is None:
+            self._period.lengthen()
             return None
         self._pending = True
         self.analyses += 1
@@ -114,8 +133,8 @@ class Adapter:
             policy=self.config.policy,
             statistics=statistics,
             resources=limit,
-            tolerance=self.config.change,
-            gain=self.config.gain,
+            tolerance=self.thresholds.change,
+            gain=self.thresholds.gain,
             boost=self._boost,
             forced=forced is not None,
             current=self.budgets,
@@ -139,9 +158,13 @@ class Adapter:
             else str(allocation.infeasible)
         )
         self._maximal = allocation is None or allocation.maximal
-        better = recommendation.predicted > (1 + self.config.gain) * recommendation.predicted_now
-        if recommendation.keeps_now and not better:
+        better = recommendation.predicted > (1 + request.gain) * recommendation.predicted_now
+        acted = better or not recommendation.keeps_now
+        self.thresholds.analyzed(recommendation, acted=acted)
+        if not acted:
+            self._period.lengthen()
             return None
+        self._period.shorten()
         self.actuations += 1
         self.budgets = recommendation.budgets if self.overloaded else None
         self.part = 1.0 if allocation is None else allocation.part
@@ -174,6 +197,9 @@ class Adapter:
             else [_round(allowed) for allowed in self.budgets],
             "part_of_keys": _round(self.part),
             "freshness_infeasible": self.infeasible,
+            "cycles_observed_together": self.cycles_observed_together,
+            "adapt_change": _round(self.thresholds.change),
+            "adapt_gain": _round(self.thresholds.gain),
             "analyses": self.analyses,
             "actuations": self.actuations,
             "decisions": list(self.decisions),
@@ -185,7 +211,7 @@ class Adapter:
         budgets = self.budgets or (UNLIMITED,) * self.shape.count
         flow = model.flow_of_part([inf if rate < 0 else rate for rate in budgets], self.part)
         price = ratio(flow.resources, sum(flow.probes), self.price)
-        if _changed(self.price, price, self.config.change):
+        if _changed(self.price, price, self.thresholds.change):
             self.price = price
 
     def _note_load(self, cycle: int, needed: float, limit: float) -> None:
@@ -231,7 +257,7 @@ class Adapter:
                 f"there are {_round(limit)}"
             )
         before, limit_before = self._analyzed
-        if _changed(limit_before, limit, self.config.change):
+        if _changed(limit_before, limit, self.thresholds.change):
             return f"resources: {_round(limit_before)} before, {_round(limit)} now"
         names = [
             *(f"rate of source {leaf}" for leaf in range(self.shape.leaves)),
@@ -246,7 +272,7 @@ class Adapter:
             strict=True,
         )
         for name, old, new, *scatter in figures:
-            if _changed(old, new, self.config.change + _SCATTER * max(scatter)):
+            if _changed(old, new, self.thresholds.change + _SCATTER * max(scatter)):
                 return f"{name}: {_round(old)} before, {_round(new)} now"
         if set(before.unmeasured) != set(statistics.unmeasured):
             return (

@@ -18,10 +18,12 @@ class AdapterConfig:
     """That of each leaf; none: the windows."""
     policy: str = "jaqpot"
     """The policy that divides resources, see ``POLICIES``."""
-    change: float = 0.05
-    """Analyze when a statistic has changed by this share (epsilon in [Mukherji11])."""
-    gain: float = 0.05
-    """Act when this share of results more is predicted (p in [Mukherji11])."""
+    change: float | None = 0.05
+    """Analyze when a statistic has changed by this share (epsilon in [Mukherji11]); None: tuned."""
+    gain: float | None = 0.05
+    """Act when this share of results more is predicted (p in [Mukherji11]); None: tuned."""
+    longest_period: int = 1
+    """The most cycles that are observed together while nothing changes."""
     state_rows: int | None = None
     """Intermediate results that each state keeps; None: as long as their members are inside."""
     enforced: bool = True

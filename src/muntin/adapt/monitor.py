@@ -169,7 +169,7 @@ class Monitor:
                 ratio(sum(rows for rows, _ in cycles), sum(seconds for _, seconds in cycles))
                 * sample.seconds
             )
-            if cycles and _apart(sample.arrivals[leaf], expected):
+            if cycles and is_apart(sample.arrivals[leaf], expected):
                 cycles.clear()
             cycles.append((sample.arrivals[leaf], sample.seconds))
         before = self._states or sample.states
@@ -183,7 +183,7 @@ class Monitor:
             if (
                 probes >= _FEW
                 and sample.probes[h] >= _FEW
-                and _apart(sample.matches[h], expected, spread)
+                and is_apart(sample.matches[h], expected, spread)
             ):
                 probed.clear()
             probed.append((sample.probes[h], sample.matches[h], pairs))
@@ -289,7 +289,8 @@ def leaves_below(shape: TreeShape, join: int) -> tuple[int, ...]:
     return tuple(leaf for leaf in range(shape.leaves) if any(h in shape.paths[leaf] for h in pair))
 
 
-def _apart(found: float, expected: float, spread: float = 1.0) -> bool:
+def is_apart(found: float, expected: float, spread: float = 1.0) -> bool:
+    """Return whether a count differs clearly from the expected one, not just by chance."""
     return abs(found - expected) > max(
         _JUMP * expected, _CHANCE * sqrt(spread * max(found, expected, 1.0))
     )

@@ -17,6 +17,8 @@ def describe_overload(overload: Overload) -> Description:
     )
     limit, price = overload.resources, adapter.price
     unit = "probes" if adapter.config.costs is None else "units of work"
+    tuned, together = adapter.config, adapter.cycles_observed_together
+    change, gain = adapter.thresholds.change, adapter.thresholds.gain
     facts = [
         Fact("overloaded", adapter.overloaded),
         Fact(
@@ -29,6 +31,11 @@ def describe_overload(overload: Overload) -> Description:
         ),
         Fact("policy", policy, f"policy {policy}"),
         Fact("cycle_seconds", period / 1e6, f"cycles of {format_interval(period)}"),
+        Fact("cycles_observed_together", together, f"observed every {together}" * (together > 1)),
+        Fact(
+            "adapt_change", change, f"analyzed above {change:.2%}" if tuned.change is None else ""
+        ),
+        Fact("adapt_gain", gain, f"changed for {gain:.2%} more" if tuned.gain is None else ""),
         Fact("share_of_results", adapter.share, f"about {adapter.share:.0%} of the results made"),
         Fact("stale_results", stale, f"{stale} stale results"),
         Fact("freshness_infeasible", adapter.infeasible, adapter.infeasible or ""),

@@ -69,7 +69,7 @@ def fresh_sizes(query: Query) -> tuple[int, ...]:
 def plan_limiting(query: Query, settings: Settings) -> Limiting:
     """Return the plan by which a query's join is limited."""
     return Limiting(
-        period=settings.overload.monitoring,
+        period=settings.overload.period,
         freshness=fresh_sizes(query),
         choice=settings.overload.probe_choice,
         seed=settings.overload.probe_seed,

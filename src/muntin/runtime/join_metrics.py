@@ -12,6 +12,7 @@ from muntin.operators.join import NewRows
 from muntin.planner.rules.choose_expiry import expiry_without_effect
 from muntin.runtime.join_scheduling import levels_of, weights_of
 from muntin.runtime.metrics import Measured, WorkMark, measured_between
+from muntin.runtime.overload_settings import overload_without_effect
 
 if TYPE_CHECKING:
     from muntin.runtime.running_join import RunningJoin
@@ -104,6 +105,11 @@ class JoinMetrics:
         reasons = {
             "scheduler": join.scheduling.without_effect(plan, join.group),
             "expiry": expiry_without_effect(given, plan.expiry, len(plan.sources)),
+            **overload_without_effect(
+                join.settings,
+                limited=plan.limiting is not None,
+                has_resources=join.overload.has_resources,
+            ),
         }
         return {name: reason for name, reason in reasons.items() if reason}
 

@@ -21,6 +21,7 @@ from functools import cache
 from time import perf_counter
 
 from muntin.adapt import (
+    LONGEST,
     Adapter,
     AdapterConfig,
     ProbeCosts,
@@ -109,6 +110,11 @@ class Overload(OverloadControl):
             self.limiter.see_nothing()
 
     # -- resources ---------------------------------------------------------------------------------
+
+    @property
+    def has_resources(self) -> bool:
+        """Return whether resources are given or will be derived."""
+        return self._given is not None or self._live
 
     @property
     def resources(self) -> float | None:
@@ -234,6 +240,7 @@ def control_of(plan: JoinPlan, settings: Settings) -> AdapterConfig:
         policy=settings.overload.policy,
         change=settings.overload.change,
         gain=settings.overload.gain,
+        longest_period=LONGEST if settings.overload.monitoring is None else 1,
         state_rows=plan.limiting.state_rows,
         enforced=plan.limiting.enforce,
         by_key=plan.limiting.choice is ProbeChoice.KEY and bool(plan.common_key),

@@ -15,6 +15,11 @@ class OverloadControl:
 
     mode = "queue"
 
+    @property
+    def has_resources(self) -> bool:
+        """Return whether resources are given or will be derived."""
+        return True
+
     def controls(self, plan: JoinPlan) -> bool:  # noqa: ARG002
         """Return whether it can continue with a limited plan: one with the same half joins."""
         return False

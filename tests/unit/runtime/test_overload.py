@@ -242,6 +242,48 @@ def test_other_settings_of_overload_are_checked(name: str, value: str) -> None:
         muntin.Engine(**{name: value})
 
 
+AUTO = {"monitoring": "auto", "adapt_change": "auto", "adapt_gain": "auto"}
+
+
+def test_a_controller_that_tunes_itself_limits_rows_of_one_push_and_of_many_alike() -> None:
+    results = []
+    for at_once in (1, 7, 40):
+        engine, q = engine_of(THREE, "ABC", overload="adapt", resources=120, **AUTO)
+        feed(engine, "ABC", [(10, 15), (30, 60)], keys=60, at_once=at_once)
+        reported = overload(q)
+        assert reported["overloaded"]
+        assert reported["cycles_observed_together"] > 1
+        assert sum(reported["probes"].values()) <= 120 * 42
+        results.append((pairs(q.poll()), reported["decisions"], reported["adapt_gain"]))
+        assert "observed every" in q.explain()
+    assert results[0][0]
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "names", "why"),
+    [
+        ({}, {*AUTO}, "queue"),
+        ({"overload": "adapt"}, {*AUTO}, "without resources"),
+        ({"overload": "adapt", "tree": "off", "resources": "9"}, {*AUTO}, "not limited"),
+        (
+            {"overload": "adapt", "resources": "9", "policy": "equal_hj"},
+            {"adapt_gain"},
+            "always applied",
+        ),
+        ({"overload": "adapt", "resources": "9"}, set(), ""),
+    ],
+)
+def test_settings_of_the_controller_without_effect_say_so(
+    settings: dict[str, str], names: set[str], why: str
+) -> None:
+    _, q = engine_of(THREE, "ABC", **settings, **AUTO)
+    found = q.stats()["without_effect"]
+    assert isinstance(found, dict)
+    assert {*found} & {*AUTO} == names
+    assert all(why in str(found[name]) for name in names)
+
+
 def test_freshness_below_the_window_is_refused() -> None:
     with pytest.raises(SqlError, match="smaller than its window"):
         engine_of(f"{TWO} FRESHNESS 2 SECONDS", "AB", overload="adapt")

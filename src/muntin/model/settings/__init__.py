@@ -1,7 +1,8 @@
 """Settings: typed, grouped by topic, checked when they are set.
 
 Engine-wide settings are given to ``Engine(...)`` or by ``SET``; the ``WITH (...)`` of a query
-overrides them for that query. A setting is declared once, in :mod:`muntin.model.settings.topics`.
+overrides them for that query. A setting is declared once, in :mod:`muntin.model.settings.topics`
+or :mod:`muntin.model.settings.overload`.
 """
 
 from muntin.model.settings.aliases import (
@@ -12,16 +13,18 @@ from muntin.model.settings.aliases import (
     parse_buckets,
     parse_orders,
 )
-from muntin.model.settings.settings import DECLARATIONS, Settings
-from muntin.model.settings.topics import (
-    Algorithm,
+from muntin.model.settings.overload import (
     AllocationPolicy,
-    Expiry,
     Freshness,
-    JoinMethod,
     OverloadMode,
     ProbeChoice,
     ProbeCost,
+)
+from muntin.model.settings.settings import DECLARATIONS, Settings
+from muntin.model.settings.topics import (
+    Algorithm,
+    Expiry,
+    JoinMethod,
     Scheduler,
     Strategy,
 )

@@ -9,12 +9,12 @@ from typing import Any
 from muntin.errors import SettingError
 from muntin.model.formats import did_you_mean
 from muntin.model.settings.declaration import Declaration, declarations_of
+from muntin.model.settings.overload import OverloadSettings
 from muntin.model.settings.topics import (
     ChangesSettings,
     EngineSettings,
     ExpirySettings,
     JoinSettings,
-    OverloadSettings,
     ReplanSettings,
     SharingSettings,
 )

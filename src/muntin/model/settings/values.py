@@ -61,6 +61,20 @@ def auto_or(kind: type[E]) -> Choices[E | None]:
     return Choices({"auto": None, **{str(member): member for member in kind}})
 
 
+def or_auto(parse: Parse[T]) -> Parse[T | None]:
+    """Return a parser that also takes ``auto``, for None."""
+
+    def parsed(text: str) -> T | None:
+        if text == "auto":
+            return None
+        try:
+            return parse(text)
+        except RefusedValueError as refusal:
+            raise RefusedValueError(f"{refusal.hint}; or 'auto'") from refusal
+
+    return parsed
+
+
 SWITCH = Choices({"on": True, "off": False})
 
 

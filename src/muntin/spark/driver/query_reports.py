@@ -14,6 +14,7 @@ from muntin.model.catalog import Stream
 from muntin.model.settings import OverloadMode, ProbeChoice, Scheduler, Settings
 from muntin.plan.description import Description, draw
 from muntin.runtime.join_scheduling import uncounted
+from muntin.runtime.overload_settings import overload_without_effect
 from muntin.spark.driver.explain import described
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.metrics import QueryMetrics
@@ -62,7 +63,7 @@ class QueryReports:
             query["weight"] = float(given.sharing.weight)
             query["levels"] = self._levels(name)
             query["in_effect"] = self._in_effect(name, limited=name in limited)
-            query["without_effect"] = self._without_effect(name, given)
+            query["without_effect"] = self._without_effect(name, given, limited=name in limited)
             query["last_stage_rows"] = global_rows.get(name, 0)
             query["overload"] = limited.get(name, {"mode": "queue"})
             query["subscribers"] = [
@@ -88,9 +89,10 @@ class QueryReports:
         metrics = self._writer.metrics.queries.get(name.casefold(), QueryMetrics())
         return [dict(level) for level in metrics.levels]
 
-    def _without_effect(self, name: str, given: Settings) -> dict[str, str]:
+    def _without_effect(self, name: str, given: Settings, *, limited: bool) -> dict[str, str]:
         """Return the settings of a query that have no effect, each with the reason."""
         overload, found = given.overload, self._scheduler_without_effect(name, given)
+        found |= overload_without_effect(given, limited=limited)
         measured = self._writer.metrics.queries.get(name.casefold(), QueryMetrics())
         if "expiry" in measured.without_effect:
             found["expiry"] = measured.without_effect["expiry"]

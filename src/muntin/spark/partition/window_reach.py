@@ -92,7 +92,7 @@ def reach_into(stream: str, placed: PlacedQuery, known: WindowReach) -> WindowRe
             else own
         )
     own = own.times(max(len(sources) - 1, 1))
-    return known.joined(replace(own, micros=own.micros + _CYCLES * settings.overload.monitoring))
+    return known.joined(replace(own, micros=own.micros + _CYCLES * settings.overload.period))
 
 
 def settings_of(placed: PlacedQuery) -> Settings:
