@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from muntin.errors import (
     CatalogError,
     EvaluationError,
+    FunctionError,
     InputError,
     MemoryLimitError,
     MuntinError,
@@ -31,6 +32,7 @@ __all__ = [
     "CatalogError",
     "Engine",
     "EvaluationError",
+    "FunctionError",
     "InputError",
     "MemoryLimitError",
     "MuntinError",

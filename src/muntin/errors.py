@@ -85,6 +85,10 @@ class EvaluationError(MuntinError):
     """An expression that cannot be evaluated for any rows."""
 
 
+class FunctionError(EvaluationError):
+    """A Python function that failed, or whose result is not what was declared."""
+
+
 class QuerySuspendedError(MuntinError):
     """A query that was suspended because it failed; other queries are not affected."""
 

@@ -25,12 +25,15 @@ from muntin.engine.checkpoint_files import (
     read_rows,
     read_state,
 )
+from muntin.engine.function_checks import restored_functions
 from muntin.engine.query_registry import QueryEntry, QueryRegistry
 from muntin.engine.registrar import Registrar
 from muntin.engine.suspended_query import SuspendedQuery
 from muntin.errors import InputError
+from muntin.expressions.python_functions import Vectorized
 from muntin.model.catalog import Catalog, Stream, Table, View
 from muntin.model.clock import BEFORE_ALL
+from muntin.model.functions import FunctionSignature
 from muntin.model.settings import Settings
 from muntin.plan.description import Description, Fact
 from muntin.runtime.dataflow import Dataflow
@@ -106,6 +109,7 @@ class EngineState:
     contents: Mapping[str, RowChunks]
     advanced: int
     fed: Place
+    functions: tuple[FunctionSignature, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -173,6 +177,7 @@ class EngineCheckpoint:
             {},
             snapshot.advanced,
             snapshot.fed,
+            tuple(catalog.functions.values()),
         )
         return Captured(state, snapshot, dict(self._dataflow.tables))
 
@@ -217,12 +222,15 @@ class EngineCheckpoint:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def restore(self, folder: Path) -> None:
+    def restore(self, folder: Path, functions: Mapping[str, Vectorized]) -> None:
         """Continue where the engine was that wrote the checkpoint; this one is new."""
         state = read_state(folder, EngineState)
+        declared = restored_functions(state.functions, functions)
         self._declared.catalog = Catalog.restored(
             [*state.streams, *state.tables], state.views, state.declared
         )
+        for function in declared:
+            self._declared.add_function(function)
         for name, value in state.settings.items():
             self._declared.set(name, value)
         schemas = {each.name: each.schema for each in state.streams}

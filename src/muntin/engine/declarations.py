@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from itertools import count
 from typing import Generic, TypeVar
 
@@ -18,6 +19,7 @@ from muntin.engine.declaration_checks import (
     without_source,
 )
 from muntin.errors import CatalogError, InputError, MuntinError, SettingError, SqlError
+from muntin.expressions.python_functions import PythonFunction, load, unload
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Catalog, Stream, Table, View
@@ -35,6 +37,7 @@ from muntin.plan.statement import (
 )
 from muntin.planner.draft import Knowledge
 from muntin.runtime.planned_query import AnyPlan, plan_checked
+from muntin.sql.python_functions import functions_called
 from muntin.sql.script import read_query, read_script
 from muntin.sql.views import readable
 
@@ -109,6 +112,30 @@ class Declarations:
                 hint="Choose another name, or drop what has it first",
             )
         self.catalog.add_view(view)
+
+    def add_function(self, function: PythonFunction) -> None:
+        """Add a function, or replace one that no query calls."""
+        self.drop_function(function.signature.name, if_exists=True)
+        load([function])
+        self.catalog.functions[function.signature.name.casefold()] = function.signature
+
+    def drop_function(self, name: str, *, if_exists: bool = False) -> None:
+        """Remove a function that no query or view calls."""
+        known = self.catalog.functions.get(name.casefold())
+        if known is None:
+            if if_exists:
+                return
+            raise CatalogError(f"there is no function {name}", hint="Check the name")
+        callers = [
+            f"{view.kind} {view.name}"
+            for view in self.catalog.views()
+            if functions_called(view.text, {name.casefold(): known})
+        ]
+        if callers:
+            fact = f"the function {known.name} is called by {', '.join(callers)}"
+            raise CatalogError(fact, hint="Drop what calls it first")
+        del self.catalog.functions[name.casefold()]
+        unload(known.key)
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
         """Remove a view that nothing reads."""
@@ -213,6 +240,15 @@ class Declarations:
                 )
         self.catalog.remove(name)
         return relation
+
+
+def unknown_stream(name: str, streams: Iterable[str]) -> CatalogError:
+    """Return the error for a name without a stream."""
+    known = list(streams)
+    near = get_close_matches(name, known, 1)
+    there = f"There are {', '.join(known) or 'no streams yet'}"
+    hint = f"Did you mean {near[0]!r}?" if near else there
+    return CatalogError(f"there is no stream {name!r}", hint=hint)
 
 
 @dataclass(frozen=True)

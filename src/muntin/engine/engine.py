@@ -9,14 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 import pyarrow as pa
 
 from muntin.engine.background import Live
 from muntin.engine.checkpoint import EngineCheckpoint, read_folder
-from muntin.engine.declarations import Declarations
+from muntin.engine.declarations import Declarations, unknown_stream
 from muntin.engine.fair_lock import FairLock
 from muntin.engine.heartbeat import EventClock, read_heartbeat
 from muntin.engine.input_rows import Rows, read_rows, read_table, read_times
@@ -24,7 +23,7 @@ from muntin.engine.inspector import Inspector
 from muntin.engine.query_registry import QueryRegistry, StandingQuery
 from muntin.engine.registrar import Registrar, read_clock
 from muntin.engine.suspended_query import Suspender
-from muntin.errors import CatalogError
+from muntin.expressions.python_functions import Vectorized
 from muntin.kernels.jit import prepare
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name, read_timeout
@@ -33,6 +32,7 @@ from muntin.model.clock import Instant, parse_instant
 from muntin.runtime.dataflow import Dataflow, Frontier
 from muntin.runtime.memory_limit import check_memory
 from muntin.runtime.stream_input import StreamState
+from muntin.sql.python_functions import make_function
 from muntin.sql.streams import make_stream, make_table, read_slack
 from muntin.sql.types import build_schema
 from muntin.state.batch import Batch, batch_of
@@ -141,6 +141,34 @@ class Engine:
             table = make_table(name, rows.schema)
             self._registrar.add_table(table, read_rows(rows, table.schema, f"table {name}"))
 
+    def function(
+        self, name: str, code: Vectorized, parameters: Mapping[str, str], result: str
+    ) -> None:
+        """Declare a Python function for expressions, or replace one that no query calls.
+
+        Parameters
+        ----------
+        code : callable
+            Takes one ``pyarrow.Array`` per parameter, without the rows on which an argument is
+            NULL, and returns one with as many values, which depend on nothing else. A query in
+            which it fails is suspended.
+        parameters, result
+            Names and SQL types; a SQL type.
+
+        Examples
+        --------
+        >>> import muntin, pyarrow.compute as pc
+        >>> engine = muntin.Engine()
+        >>> engine.stream("A", {"x": "double", "ts": "timestamp"})
+        >>> engine.function("twice", lambda x: pc.multiply(x, 2.0), {"x": "double"}, "double")
+        >>> q = engine.query("SELECT twice(x) AS y FROM A WHERE twice(x) > 3 WINDOW 1 MINUTE")
+        >>> engine.push("A", [(1.0, "2026-01-01"), (2.0, "2026-01-01")])
+        >>> q.poll().column("y").to_pylist()
+        [4.0]
+        """
+        with self._lock:
+            self._declared.add_function(make_function(name, code, parameters, result))
+
     def query(
         self, sql: str, name: str | None = None, *, weight: float | None = None
     ) -> StandingQuery:
@@ -228,16 +256,9 @@ class Engine:
     def _state(self, stream: str) -> StreamState:
         check_name(stream, "the name of a stream")
         relation = self._declared.catalog.find(stream)
-        if isinstance(relation, Stream):
-            return self.dataflow.streams[relation.name]
-        streams = list(self.dataflow.streams)
-        near = get_close_matches(stream, streams, 1)
-        hint = (
-            f"Did you mean {near[0]!r}?"
-            if near
-            else f"There are {', '.join(streams) or 'no streams yet'}"
-        )
-        raise CatalogError(f"there is no stream {stream!r}", hint=hint)
+        if not isinstance(relation, Stream):
+            raise unknown_stream(stream, self.dataflow.streams)
+        return self.dataflow.streams[relation.name]
 
     # -- in the background -------------------------------------------------------------------------
 
@@ -325,6 +346,7 @@ class Engine:
         cls,
         folder: str | Path,
         *,
+        functions: Mapping[str, Vectorized] | None = None,
         allowed_paths: object = None,
         clock: object = _system_clock,
     ) -> Engine:
@@ -332,12 +354,14 @@ class Engine:
 
         It has the same streams, tables, settings, queries, windows, late rows and results that were
         not polled, and continues as if it had never stopped. Subscribers and the background thread
-        are not restored. ``allowed_paths`` and ``clock`` are those of :class:`Engine`.
+        are not restored. ``functions`` has the code of declared functions by name, as a checkpoint
+        holds none. ``allowed_paths`` and ``clock`` are those of :class:`Engine`.
 
         Raises
         ------
         CheckpointError
-            When there is no checkpoint, or its files are damaged, missing, or of another version.
+            When there is no checkpoint, its files are damaged, missing, or of another version, or
+            a function is missing or not the one that was declared.
 
         Examples
         --------
@@ -356,7 +380,7 @@ class Engine:
         where = read_folder(folder)
         engine = cls(allowed_paths=allowed_paths, clock=clock)
         with engine._lock:
-            engine._checkpoint.restore(where)
+            engine._checkpoint.restore(where, functions or {})
         return engine
 
     # -- looking -----------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class Registrar:
         self.drop(drop.kind, drop.name, if_exists=drop.if_exists)
 
     def drop(self, kind: str, name: str, *, if_exists: bool = False) -> None:
-        """Drop a query, or a stream or table that no query reads."""
+        """Drop a query, or what no query reads or calls."""
         if kind == "query":
             dropped = self._declared.drop_query(name, if_exists=if_exists)
             if dropped is not None:
@@ -109,6 +109,9 @@ class Registrar:
             return
         if kind == "view":
             self._declared.drop_view(name, if_exists=if_exists)
+            return
+        if kind == "function":
+            self._declared.drop_function(name, if_exists=if_exists)
             return
         relation = self._declared.drop_relation(kind, name, if_exists=if_exists)
         if relation is None:

@@ -123,6 +123,8 @@ class ScriptCheck:
             self._mistakes.broken.discard(statement.name.casefold())
         elif statement.kind == "view":
             self._declared.drop_view(statement.name, if_exists=statement.if_exists)
+        elif statement.kind == "function":
+            self._declared.drop_function(statement.name, if_exists=statement.if_exists)
         elif statement.kind != "query":
             dropped = self._declared.drop_relation(
                 statement.kind, statement.name, if_exists=statement.if_exists

@@ -6,10 +6,18 @@ script can turn it on. A connection that is broken after a fatal error is replac
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from inspect import Parameter, Signature
+from typing import Any
 
 import duckdb
 import pyarrow as pa
+from duckdb.func import SPECIAL, PythonUDFType
+
+from muntin.errors import EvaluationError, FunctionError
+from muntin.expressions.python_functions import PythonFunction, loaded
+from muntin.model.functions import function_keys, without_keys
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
@@ -39,13 +47,13 @@ class Duck:
 
     def __init__(self, **settings: str) -> None:
         self._settings = settings
-        self._fast: duckdb.DuckDBPyConnection | None = self._connect(self._settings)
-        self._strict: duckdb.DuckDBPyConnection | None = None
+        self._fast: _Connection | None = _Connection(self._settings)
+        self._strict: _Connection | None = None
 
     def parse(self, sql: str) -> str:
         """Return the syntax tree of a SELECT as JSON, without defaults, and run nothing."""
         try:
-            ((tree,),) = self._connection().execute(_PARSE, [sql]).fetchall()
+            ((tree,),) = self._connection().duckdb.execute(_PARSE, [sql]).fetchall()
         except DuckFatalError:
             self._fast = None
             raise
@@ -54,14 +62,14 @@ class Duck:
     def run(self, sql: str, /, **tables: pa.Table) -> pa.Table:
         """Return the result of one SELECT over the given tables, in row order."""
         try:
-            return _run(self._connection(), sql, tables)
+            return self._connection().run(sql, tables)
         except DuckFatalError:
             self._fast = None
             raise
 
-    def _connection(self) -> duckdb.DuckDBPyConnection:
+    def _connection(self) -> _Connection:
         if self._fast is None:
-            self._fast = self._connect(self._settings)
+            self._fast = _Connection(self._settings)
         return self._fast
 
     def run_strictly(self, sql: str, /, **tables: pa.Table) -> pa.Table:
@@ -72,19 +80,92 @@ class Duck:
         overflows depends on it, so a row has the same value here and in :meth:`run`.
         """
         if self._strict is None:
-            self._strict = self._connect({**self._settings, "disabled_optimizers": _hoisting()})
+            self._strict = _Connection({**self._settings, "disabled_optimizers": _hoisting()})
         try:
-            return _run(self._strict, sql, tables)
+            return self._strict.run(sql, tables)
         except DuckFatalError:
             self._strict = None
             raise
 
-    @staticmethod
-    def _connect(settings: dict[str, str]) -> duckdb.DuckDBPyConnection:
-        connection = duckdb.connect(":memory:", config={**_SETTINGS, **settings})
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute("SET lock_configuration = true")
-        return connection
+
+class _Connection:
+    """A connection, and the Python functions that it knows.
+
+    DuckDB wraps the error of a function in one of its own, and TRY hides both; so the first error
+    is kept here and raised after the statement.
+    """
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.duckdb = duckdb.connect(":memory:", config={**_SETTINGS, **settings})
+        self.duckdb.execute("SET TimeZone = 'UTC'")
+        self.duckdb.execute("SET lock_configuration = true")
+        self._created: set[str] = set()
+        self._failures: list[FunctionError] = []
+
+    def run(self, sql: str, tables: dict[str, pa.Table]) -> pa.Table:
+        """Return the result of one SELECT over the given tables."""
+        called = function_keys(sql)
+        for key in called - self._created:
+            self._create(key)
+        if not called:
+            return _run(self.duckdb, sql, tables)
+        try:
+            result = _run(self.duckdb, sql, tables)
+        except DuckError:
+            self._raise_failure()
+            raise
+        self._raise_failure()
+        return result
+
+    def _raise_failure(self) -> None:
+        """Raise the first error of a function; keep none, as its traceback leads back here."""
+        if self._failures:
+            failure = self._failures[0]
+            self._failures.clear()
+            raise failure from None
+
+    def _create(self, key: str) -> None:
+        signature = _function(key).signature
+        self.duckdb.create_function(
+            key,
+            _kept(key, len(signature.parameters), self._failures),
+            [duckdb.sqltype(kind) for _, kind in signature.parameters],
+            duckdb.sqltype(signature.result),
+            type=PythonUDFType.ARROW,
+            null_handling=SPECIAL,
+            side_effects=False,
+        )
+        self._created.add(key)
+
+
+def _function(key: str) -> PythonFunction:
+    function = loaded(key)
+    if function is None:
+        raise EvaluationError(
+            f"the function {without_keys(key)} is not loaded in this process",
+            hint="Declare it with engine.function before the engine starts",
+        )
+    return function
+
+
+def _kept(key: str, arity: int, failures: list[FunctionError]) -> Callable[..., Any]:
+    """Return a function for DuckDB; its errors are added to the failures.
+
+    It refers to the user's function by key: a connection is no object that Python could collect
+    in a cycle, and what the function closes over may lead back to it.
+    """
+
+    def called(*columns: Any) -> pa.Array:
+        try:
+            return _function(key).values(columns)
+        except FunctionError as error:
+            failures.append(error)
+            raise
+
+    # DuckDB counts the parameters of what it calls.
+    parameters = [Parameter(f"a{place}", Parameter.POSITIONAL_ONLY) for place in range(arity)]
+    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return called
 
 
 def _run(connection: duckdb.DuckDBPyConnection, sql: str, tables: dict[str, pa.Table]) -> pa.Table:

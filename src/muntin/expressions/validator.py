@@ -2,9 +2,9 @@
 
 The tree is the one that DuckDB builds for the text that it will run, so nothing depends on how
 another parser reads it. Every node must be of a known kind with known fields, every function must
-be in the reviewed list of :mod:`muntin.expressions.allowed`, and every column must be one that the
-caller names. All else is refused: sub-selects, aggregates, parameters, ``COLUMNS(...)``, and node
-kinds that later versions of DuckDB add.
+be in the reviewed list of :mod:`muntin.expressions.allowed` or a function that the user declared in
+Python, and every column must be one that the caller names. All else is refused: sub-selects,
+aggregates, parameters, ``COLUMNS(...)``, and node kinds that later versions of DuckDB add.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from muntin.expressions.allowed import LIST_AGGREGATES, NAMING_AGGREGATES, is_allowed
 from muntin.expressions.duck import Duck
 from muntin.expressions.json_reader import read_json
+from muntin.expressions.python_functions import loaded
 
 Json: TypeAlias = Any
 
@@ -189,7 +190,7 @@ def _check_function(node: Json, names: frozenset[str]) -> None:
     called_on = len(path) > 1 and path[0].lower() in names
     count = len(arguments) + called_on
     name = str(node["function_name"])
-    if path[-1] != name or not is_allowed(name, count):
+    if path[-1] != name or not (is_allowed(name, count) or loaded(name)):
         raise NotAllowedError(f"the function {name}", function=name, arguments=count)
     if len(path) > 1 and not called_on:
         raise NotAllowedError(f"{'.'.join(path)}(...), a function with a schema,")

@@ -1,4 +1,7 @@
-"""The catalog: the streams and tables that queries can name. Names ignore case, as in SQL."""
+"""The catalog: the streams, tables and functions that queries can name.
+
+Names ignore case, as in SQL.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from muntin.errors import CatalogError
+from muntin.model.functions import FunctionSignature
 
 Options = tuple[tuple[str, str], ...]
 
@@ -87,6 +91,8 @@ def find_column(schema: pa.Schema, name: str) -> str | None:
 class Catalog:
     """Streams and tables by name, and the selects that can be read by name."""
 
+    functions: dict[str, FunctionSignature] = field(default_factory=dict)
+    """The functions that users declared, by folded name."""
     _relations: dict[str, Stream | Table] = field(default_factory=dict)
     _views: dict[str, View] = field(default_factory=dict)
     _declared: int = 0
@@ -127,6 +133,7 @@ class Catalog:
     ) -> Catalog:
         """Return a catalog with relations in their places, after ``declared`` streams in all."""
         return cls(
+            {},
             {relation.name.casefold(): relation for relation in relations},
             {view.name.casefold(): view for view in views},
             declared,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from muntin.model.functions import without_keys
 from muntin.model.printable import printable
 
 Value: TypeAlias = str | int | float | bool | Sequence[str] | None
@@ -61,7 +62,7 @@ def draw(node: Description) -> str:
 
 def _lines(node: Description) -> Iterator[str]:
     said = ", ".join(fact.text for fact in node.facts if fact.text)
-    yield printable(f"{node.label}: {said}" if said else node.label)
+    yield without_keys(printable(f"{node.label}: {said}" if said else node.label))
     shown = [child for child in node.children if child.label]
     for place, child in enumerate(shown, 1):
         branch, below = ("└─ ", "   ") if place == len(shown) else ("├─ ", "│  ")
@@ -78,7 +79,7 @@ def to_dict(node: Description) -> dict[str, object]:
     {'query': 'q', 'filters': [{'condition': 'a'}]}
     """
     lists: dict[str, list[object]] = {name: [] for name in node.lists}
-    found: dict[str, object] = {**{fact.name: fact.value for fact in node.facts}, **lists}
+    found: dict[str, object] = {**{fact.name: _plain(fact.value) for fact in node.facts}, **lists}
     for child in node.children:
         if child.key.endswith(_LIST):
             lists[child.key.removesuffix(_LIST)].append(to_dict(child))
@@ -86,3 +87,10 @@ def to_dict(node: Description) -> dict[str, object]:
             assert child.key not in found, "parts that are not in a list have keys of their own"
             found[child.key] = to_dict(child)
     return found
+
+
+def _plain(value: Value) -> Value:
+    """Return a value with the names of functions as users know them."""
+    if isinstance(value, str):
+        return without_keys(value)
+    return [without_keys(each) for each in value] if isinstance(value, list | tuple) else value

@@ -49,7 +49,10 @@ class CreateView:
 
 @dataclass(frozen=True)
 class DropStatement:
-    """``DROP STREAM | TABLE | VIEW | QUERY [IF EXISTS] name``; ``kind`` is the lower-case word."""
+    """``DROP STREAM | TABLE | VIEW | QUERY | FUNCTION [IF EXISTS] name``.
+
+    ``kind`` is the lower-case word.
+    """
 
     kind: str
     name: str

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
 from muntin.expressions.duck import Duck
+from muntin.model.functions import function_keys
 from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow, has_own_ends
 from muntin.plan.query import Emit, Query
@@ -27,8 +28,12 @@ from muntin.runtime.running_join import RunningJoin
 from muntin.runtime.running_query import RunningQuery
 
 Running = TypeVar("Running", bound=RunningQuery)
-Alike: TypeAlias = tuple[Settings, Emit, int | None]
-"""The common properties of queries of one join besides its signature."""
+Alike: TypeAlias = tuple[Settings, Emit, int | None, frozenset[str]]
+"""The common properties of queries of one join besides its signature.
+
+The last one is the Python functions in their conditions: if one fails below a join, all of its
+queries fail.
+"""
 
 
 class JoinRegistry:
@@ -47,7 +52,8 @@ class JoinRegistry:
         run: Callable[[Query, RunningJoin, Duck], Running],
     ) -> Running:
         """Run a query over a running join, or over the one that ``make`` returns."""
-        alike, weight = (settings, query.emit, query.every), settings.sharing.weight
+        alike = settings, query.emit, query.every, _functions_below(query)
+        weight = settings.sharing.weight
         before = self._groups.get(alike, ())
         taken = any(member.query.name == query.name for group in before for member in group.members)
         fresh = fresh_sizes(query) if is_adapting(settings) else ()
@@ -144,6 +150,12 @@ class JoinRegistry:
             _obstacle(running.query, running.join.settings)
             or "names its sources in an order in which results would have to be sorted"
         )
+
+
+def _functions_below(query: Query) -> frozenset[str]:
+    """Return the keys of the Python functions in the conditions of a join."""
+    predicates = (*query.join.on, *query.join.where)
+    return frozenset(key for each in predicates for key in function_keys(each.expression.sql))
 
 
 def _obstacle(query: Query, settings: Settings) -> str:

@@ -21,6 +21,7 @@ from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.input_rows import read_rows
 from muntin.engine.table_files import load_table
 from muntin.errors import InputError, RunError, SettingError
+from muntin.expressions.python_functions import Vectorized
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.plan.query import Query
@@ -36,6 +37,7 @@ from muntin.spark.sources import arrow_schema, fitted
 from muntin.spark.standing_query import SparkQuery
 from muntin.spark.storage import checkpoint_place, storage_at
 from muntin.spark.temp_files import HeldFolder, sweep
+from muntin.sql.python_functions import make_function
 from muntin.sql.streams import make_stream, make_table, read_slack
 
 _SETTLE = 600.0
@@ -172,6 +174,17 @@ class SparkEngine:
         with self._run.lock:
             table = make_table(name, arrow.schema)
             self._declarations.add_table(table, read_rows(arrow, table.schema, f"table {name}"))
+
+    def function(
+        self, name: str, code: Vectorized, parameters: Mapping[str, str], result: str
+    ) -> None:
+        """Declare a Python function for expressions, as :meth:`muntin.Engine.function` does.
+
+        Executors get it in the closure of Spark's jobs, so modules that it imports must be there.
+        The checkpoint has its declaration only: declare it again before each start.
+        """
+        with self._run.lock:
+            self._declarations.add_function(make_function(name, code, parameters, result))
 
     def query(
         self,

@@ -61,7 +61,7 @@ class GroupWriter:
         index = 0
         while index < len(tokens):
             found, end = self._replaced(tokens, index, calls, keys)
-            text = tokens.source(tokens[index]) if found is None else found.sql
+            text = self.writer.text_of(tokens, index) if found is None else found.sql
             references |= dict.fromkeys(() if found is None else found.references)
             pieces.append((text, tokens[index], tokens[end - 1]))
             index = end

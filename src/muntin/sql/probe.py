@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from muntin.errors import FunctionError
 from muntin.expressions.duck import Duck, DuckError, DuckFatalError
 from muntin.expressions.validator import UnparsableError, check_expressions
+from muntin.model.functions import without_keys
 
 Value = TypeVar("Value")
 
@@ -27,7 +29,8 @@ class DuckRefusalError(Exception):
     """What DuckDB has against an expression, in its own words without the noise around them."""
 
     def __init__(self, error: Exception) -> None:
-        text = str(error).split("\n\nLINE ")[0]
+        text = error.fact if isinstance(error, FunctionError) else str(error)
+        text = without_keys(text.split("\n\nLINE ")[0])
         text = re.sub(r"^(?:[A-Z]\w* )+Error: ", "", text)
         text = text.split("\n\tCandidate functions")[0].replace("_LITERAL", "")
         fact, _, advice = text.partition("\n")
@@ -73,5 +76,5 @@ def _use(work: Callable[[Duck], Value]) -> Value:
             if isinstance(error, DuckFatalError) or "invalidated" in str(error):
                 _ducks.clear()  # the next question gets a new connection
             raise DuckRefusalError(error) from error
-        except (pa.ArrowException, NotImplementedError, UnparsableError) as error:
+        except (FunctionError, pa.ArrowException, NotImplementedError, UnparsableError) as error:
             raise DuckRefusalError(error) from error

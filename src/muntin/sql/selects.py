@@ -197,7 +197,7 @@ class Selects:
             if kind_of(entry.join) in {"SEMI", "ANTI"}
         )
         scope = NameScope(sources, len(sources), 0, merged, aliases, hidden)
-        writer = Writer(find_columns(tree))
+        writer = Writer(find_columns(tree), self.catalog.functions)
         for place, condition in [
             ("in WHERE", shape.where),
             *(("in ON", entry.on) for entry in shape.entries),
@@ -208,7 +208,7 @@ class Selects:
         check_outer(shape, conditions)
         bound = BoundFrom(sources, [node for _, node in entries], shape.entries, conditions)
         if (numbered := read_numbers(shape)) is not None:
-            writer = Writer({**writer.uses, **numbered.uses})
+            writer = replace(writer, uses={**writer.uses, **numbered.uses})
             outputs = list(outputs_of(numbered.shape, tree, writer, numbered.scope(scope)))
             return bind_numbered(
                 numbered,

@@ -34,6 +34,7 @@ from muntin.sql.types import add_column, arrow_type
 
 _HINT = "Statements are CREATE STREAM, TABLE, VIEW and QUERY, DROP and SET"
 _KINDS = ("STREAM", "TABLE", "VIEW", "QUERY")
+_FUNCTION = "Declare it in Python: engine.function(name, callable, {'x': 'DOUBLE'}, 'DOUBLE')"
 _COLUMNS = "Columns are written (name TYPE, ...)"
 
 
@@ -57,6 +58,10 @@ def read_statement(tokens: Tokens, catalog: Catalog) -> Statement:
 
 def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
     kind = next((kind for kind in _KINDS if cursor.match(kind)), None)
+    if kind is None and cursor.match("FUNCTION"):
+        raise cursor.tokens.error(
+            cursor.tokens.start, "functions are not written in SQL", _FUNCTION
+        )
     if kind is None:
         raise cursor.unexpected("STREAM, TABLE, VIEW or QUERY", _HINT)
     name = cursor.name(f"a name for the {kind.lower()}").text
@@ -128,9 +133,9 @@ def _read_columns(cursor: Cursor) -> pa.Schema:
 
 
 def _read_drop(cursor: Cursor) -> DropStatement:
-    kind = next((kind for kind in _KINDS if cursor.match(kind)), None)
+    kind = next((kind for kind in (*_KINDS, "FUNCTION") if cursor.match(kind)), None)
     if kind is None:
-        raise cursor.unexpected("STREAM, TABLE, VIEW or QUERY", "Write DROP QUERY name")
+        raise cursor.unexpected("STREAM, TABLE, VIEW, QUERY or FUNCTION", "Write DROP QUERY name")
     if_exists = cursor.match("IF", "EXISTS")
     name = cursor.name(f"the name of the {kind.lower()}").text
     cursor.end("Drop one thing at a time")

@@ -9,12 +9,14 @@ meant.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import Token, TokenType
 
+from muntin.model.functions import FunctionSignature
 from muntin.plan.expression import ColumnRef, quote
 from muntin.sql.lexer import Tokens, is_number, is_symbol, is_text, word
+from muntin.sql.python_functions import called_function
 from muntin.sql.refusals import ends_operand
 from muntin.sql.scope import NameScope
 from muntin.sql.syntax import ColumnUse
@@ -36,9 +38,10 @@ class Draft:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes the expressions of one query."""
+    """Writes the expressions of one query; ``functions`` are the user's, by folded name."""
 
     uses: Mapping[int, ColumnUse]
+    functions: Mapping[str, FunctionSignature] = field(default_factory=dict)
 
     def write(self, tokens: Tokens, scope: NameScope) -> Draft:
         """Return the expression with its columns resolved."""
@@ -49,7 +52,7 @@ class Writer:
             token = tokens[index]
             use = self.uses.get(token.start)
             if use is None:
-                pieces.append((tokens.source(token), token, token))
+                pieces.append((self.text_of(tokens, index), token, token))
                 index += 1
                 continue
             reference, consumed = scope.resolve(use, tokens)
@@ -59,6 +62,11 @@ class Writer:
             flat = quote(reference.flat)
             pieces.append((f"({flat})" if deeper else flat, token, tokens[index - 1]))
         return Draft(join_pieces(pieces), tuple(references), tokens)
+
+    def text_of(self, tokens: Tokens, index: int) -> str:
+        """Return the text of a token that is not a column; a function of the user has a key."""
+        function = called_function(tokens, index, self.functions)
+        return tokens.source(tokens[index]) if function is None else quote(function.key)
 
 
 def plain_text(tokens: Tokens) -> str:

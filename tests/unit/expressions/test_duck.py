@@ -27,13 +27,7 @@ class Invalidated:
     def __init__(self, error: duckdb.Error) -> None:
         self.error = error
 
-    def register(self, *_: Any) -> None:
-        """Do nothing."""
-
-    def sql(self, _: str) -> Any:
-        raise self.error
-
-    def unregister(self, *_: Any) -> None:
+    def run(self, *_: Any) -> Any:
         raise self.error
 
 

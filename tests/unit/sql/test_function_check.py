@@ -68,7 +68,8 @@ def test_a_byte_order_mark_hides_nothing(catalog: Catalog, call: str, place: str
 
 def test_every_function_that_is_not_allowed_is_refused_in_a_query(catalog: Catalog) -> None:
     rows = ask(
-        "SELECT DISTINCT function_name AS name, len(parameters) AS n FROM duckdb_functions()"
+        "SELECT DISTINCT function_name AS name, len(parameters) AS n FROM duckdb_functions() "
+        "WHERE NOT contains(function_name, '#')"  # Python functions of other tests
     ).to_pylist()
     refused = [(row["name"], row["n"]) for row in rows if not is_allowed(row["name"], row["n"])]
     assert len(refused) > 500

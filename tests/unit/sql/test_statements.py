@@ -174,7 +174,7 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         ),
         (
             "DROP INDEX i",
-            "line 1, column 6: unexpected 'INDEX', expected STREAM, TABLE, VIEW or QUERY.",
+            "line 1, column 6: unexpected 'INDEX', expected STREAM, TABLE, VIEW, QUERY or",
         ),
         ("DROP QUERY a, b", "line 1, column 13: unexpected ','. Drop one thing at a time"),
         (

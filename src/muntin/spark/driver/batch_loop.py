@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark import SparkContext
@@ -47,6 +47,7 @@ from muntin.spark.exchange.carried_rows import remove_carried, remove_unclaimed
 from muntin.spark.exchange.controls import Controls
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.partition_metrics import STATS
+from muntin.spark.exchange.shipped_functions import ShippedFunctions
 from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import Address
 from muntin.spark.partition.task import ORDER, STATE, BatchOrder, PartitionStage, previous_files
@@ -111,7 +112,9 @@ class BatchLoop:
         of which Spark reports nothing, with the seconds it took.
         """
         checkpoint, run = self._checkpoint, self._state.run
-        self._stage = PartitionStage(checkpoint.tasks, checkpoint.storage, run, driver)
+        functions = ShippedFunctions.of(deployment.functions)
+        tasks = replace(checkpoint.tasks, functions=functions)
+        self._stage = PartitionStage(tasks, checkpoint.storage, run, driver)
         self._stage_job = StageJob(self._stage, checkpoint.lease)
         self._report = report
         self._repeated = self._checkpoint.logs.last_planned()

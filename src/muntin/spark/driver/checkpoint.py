@@ -132,6 +132,7 @@ class Checkpoint:
             changes=changes,
             max_advance=declared.max_advance,
             partitions=declared.partitions,
+            functions=declared.functions,
         )
         return plan_resume(replace(stored, deployment=deployment), declared, restarted, replacement)
 
@@ -204,6 +205,13 @@ class Checkpoint:
             raise CheckpointError(
                 f"{self.name} was made with other stored tables",
                 hint="Stored tables must stay as they are; begin a new checkpoint",
+            )
+        known = {str(function) for function in declared.functions}
+        missing = [str(each) for each in before.functions if str(each) not in known]
+        if missing:
+            raise CheckpointError(
+                f"{self.name} was made with the functions {', '.join(missing)}",
+                hint="Declare them with engine.function before the engine starts",
             )
 
 

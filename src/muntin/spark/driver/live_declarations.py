@@ -2,7 +2,8 @@
 
 Queries can be added and dropped at any time: while the engine runs, a control row announces the
 change, and the caller waits for the batch that applies it. Streams and tables are fixed while it
-runs, because Spark's checkpoint has a fixed set of sources.
+runs, because Spark's checkpoint has a fixed set of sources, and functions, because the closure of
+its jobs has them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from muntin.errors import CatalogError
+from muntin.expressions.python_functions import PythonFunction
 from muntin.model.catalog import Stream, Table
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
@@ -36,6 +38,11 @@ class LiveDeclarations:
         self._check_stopped(f"table {table.name} cannot be declared")
         self._parts.registry.add_table(table, rows)
 
+    def add_function(self, function: PythonFunction) -> None:
+        """Declare a function, or replace one that no query calls."""
+        self._check_stopped(f"function {function.signature.name} cannot be declared")
+        self._parts.registry.declared.add_function(function)
+
     def add_query(self, query: Query, sink: SinkChoice = None) -> str:
         """Register a query and announce it; return its name."""
         parts = self._parts
@@ -51,7 +58,7 @@ class LiveDeclarations:
         return query.name
 
     def drop(self, kind: str, name: str, *, if_exists: bool) -> None:
-        """Drop a query, a stream or a table."""
+        """Drop a query, or what no query reads or calls."""
         if kind == "query":
             self._drop_query(name, if_exists=if_exists)
             return
@@ -59,6 +66,9 @@ class LiveDeclarations:
             self._parts.registry.declared.drop_view(name, if_exists=if_exists)
             return
         self._check_stopped(f"{kind} {name} cannot be dropped")
+        if kind == "function":
+            self._parts.registry.declared.drop_function(name, if_exists=if_exists)
+            return
         self._parts.registry.drop_relation(kind, name, if_exists=if_exists)
 
     def _drop_query(self, name: str, *, if_exists: bool) -> None:

@@ -1,27 +1,33 @@
 """What determines the results of a query, and what of it has changed since a checkpoint was made.
 
-Two queries have equal results if they have the same text, apart from layout, and the same settings
-on which results depend.
+Two queries have equal results if they have the same text, apart from layout, the same settings on
+which results depend, and call functions with the same code.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 
 from muntin.engine.declaration_checks import SINK_OPTIONS
+from muntin.model.functions import FunctionSignature
 from muntin.model.settings import Settings
 from muntin.plan.query import Query
 from muntin.planner.overload_plan import is_adapting
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.sql.equivalence import meaning, without_windows
+from muntin.sql.python_functions import functions_called
 
 
-def meaning_of(query: Query, settings: Settings) -> str:
+def meaning_of(
+    query: Query, settings: Settings, functions: Mapping[str, FunctionSignature] | None = None
+) -> str:
     """Return a short text that is equal for queries with equal results."""
-    return hashlib.sha256(
-        json.dumps([meaning(query.text), _decisive(settings)]).encode()
-    ).hexdigest()[:24]
+    parts: list[object] = [meaning(query.text), _decisive(settings)]
+    called = functions_called(query.text, functions or {})
+    parts += [[str(each), each.fingerprint] for each in called]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
 def _decisive(settings: Settings) -> dict[str, str]:
@@ -39,7 +45,7 @@ def _decisive(settings: Settings) -> dict[str, str]:
 
 
 def changes_of(before: DeployedQuery, now: DeployedQuery, declared: Deployment) -> str:
-    """Return what has changed of a query: its text, windows or settings; empty if nothing has."""
+    """Return what has changed of a query; empty if nothing has."""
     if before.meaning == now.meaning:
         return ""
     bound = declared.bind(before), declared.bind(now)
@@ -54,6 +60,9 @@ def changes_of(before: DeployedQuery, now: DeployedQuery, declared: Deployment) 
         values = [repr(one[name]) if name in one else "the default" for one in settings]
         if values[0] != values[1]:
             found.append(f"the setting {name}, which was {values[0]} and is {values[1]}")
+    called = functions_called(now.sql, declared.catalog().functions)
+    if called and not found:
+        return f"the code of {', '.join(each.name for each in called)}"
     return " and ".join(found) or "a setting that determines its results"
 
 

@@ -88,7 +88,7 @@ class SparkRegistry:
                 "query in process",
             )
         settings, plan = _limited(given, query, plan)
-        meaning = meaning_of(query, settings)
+        meaning = meaning_of(query, settings, self.declared.catalog.functions)
         chosen = _sink_of(query, self.declared.allowed) if sink is None else sink
         made = self.sinks.make(query, chosen, meaning)
         _check_unshared(made, self.queries.values())
@@ -138,6 +138,7 @@ class SparkRegistry:
             (),
             partitions,
             self.declared.settings.engine.max_advance,
+            tuple(self.declared.catalog.functions.values()),
         )
 
     def sources(self, spark: SparkSession) -> dict[str, SparkSource]:

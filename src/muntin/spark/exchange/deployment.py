@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.model.clock import BEFORE_ALL
+from muntin.model.functions import FunctionSignature
 from muntin.model.settings import Settings
 from muntin.plan.query import Emit, Query
 from muntin.planner.distribution import Distribution, distribution_of
@@ -81,7 +82,8 @@ class QueryPartitioning:
 class Deployment:
     """Streams, tables and queries, with ``changes`` in the order in which they come into force.
 
-    ``max_advance`` is the setting of that name in microseconds; None turns it off.
+    ``max_advance`` is the setting of that name in microseconds; None turns it off. Of the
+    ``functions`` that queries call it has the declarations only, under the keys of this run.
     """
 
     streams: tuple[Stream, ...]
@@ -90,10 +92,11 @@ class Deployment:
     changes: tuple[QueryChange, ...] = ()
     partitions: int = 2
     max_advance: int | None = Settings().engine.max_advance
+    functions: tuple[FunctionSignature, ...] = ()
 
     def catalog(self) -> Catalog:
         """Return the streams and tables that queries can name."""
-        catalog = Catalog()
+        catalog = Catalog({each.name.casefold(): each for each in self.functions})
         for stream in self.streams:
             catalog.add(stream)
         for name, schema in self._table_schemas().items():
@@ -169,7 +172,11 @@ class Deployment:
         """
         longest: list[PlacedQuery] = []
         for other, known in list(_placed):
-            if other.streams != self.streams or other.tables != self.tables:
+            if (other.streams, other.tables, other.functions) != (
+                self.streams,
+                self.tables,
+                self.functions,
+            ):
                 continue
             same = list(
                 takewhile(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from muntin.runtime.codec import decode, encode
 from muntin.runtime.frames import PREFIX, Buffer, missing
 from muntin.spark.exchange.deployment import Deployment
+from muntin.spark.exchange.shipped_functions import NO_FUNCTIONS, ShippedFunctions
 from muntin.spark.storage import Storage
 from muntin.spark.storage.fence import versioned
 
@@ -44,14 +45,17 @@ class LoadedDeployment:
 class DeploymentFile:
     """The file of a deployment and the folders beside it, as tasks see them.
 
-    ``token`` is that of the driver, which is part of the names of files that it replaces.
+    ``token`` is that of the driver, which is part of the names of files that it replaces. Queries
+    cannot be bound without the ``functions`` that they call.
     """
 
     storage: Storage
     token: str = ""
+    functions: ShippedFunctions = NO_FUNCTIONS
 
     def read(self) -> LoadedDeployment:
         """Return the current deployment; it is read completely only when the file has changed."""
+        self.functions.load()
         name = versioned(PROGRAM, self.token)
         where = self.storage.where(name)
         start = self.storage.start_of(name, PREFIX)

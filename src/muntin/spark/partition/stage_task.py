@@ -36,8 +36,10 @@ class StageTask:
     def __call__(self, ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the stages of the task whose number comes; yield names and counts."""
         for task in [number for batch in ids for number in batch.column("id").to_pylist()]:
-            loaded = self.stage.deployment_file.read()
-            client = StateClient(self.stage.run, self.numbers[task], os.getppid())
+            file = self.stage.deployment_file
+            loaded = file.read()
+            number = self.numbers[task]
+            client = StateClient(self.stage.run, number, os.getppid(), file.functions)
             for query, order in self.owners[task].items():
                 own = replace(order, digest=digest_of(loaded.content))
                 answer = client.run_stage(query, own, loaded.content)

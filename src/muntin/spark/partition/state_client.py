@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from muntin.errors import RunError
+from muntin.spark.exchange.shipped_functions import NO_FUNCTIONS, ShippedFunctions
 from muntin.spark.partition.server_files import idle_keys, short_path
 from muntin.spark.partition.socket_timeouts import limit
 from muntin.spark.partition.stored_batches import StoredBatch
@@ -150,13 +151,30 @@ def _applied(connection: Connection, request: Request) -> tuple[Any, ...]:
     return receive_answer(connection, _PATIENCE)
 
 
-def _staged(connection: Connection, order: StageOrder, deployment: bytes) -> tuple[Any, ...]:
+def _deployed(
+    connection: Connection, message: tuple[Any, ...], functions: ShippedFunctions
+) -> tuple[Any, ...]:
+    """Send a message with a deployment, the functions that it calls before it; return the answer.
+
+    The answer is that to the functions if they cannot be loaded.
+    """
+    if functions.keys:
+        send(connection, ("functions", functions.from_here()))
+        answer = receive_answer(connection, _PATIENCE)
+        if answer[0] == "failed":
+            return answer
+    send(connection, message)
+    return receive_answer(connection, _PATIENCE)
+
+
+def _staged(
+    connection: Connection, order: StageOrder, deployment: bytes, functions: ShippedFunctions
+) -> tuple[Any, ...]:
     """Send an order for a global stage, and the deployment if it is needed; return the answer."""
     send(connection, ("stage", order))
     answer = receive_answer(connection, _PATIENCE)
     if answer[0] == "deploy?":
-        send(connection, ("deploy", deployment))
-        answer = receive_answer(connection, _PATIENCE)
+        answer = _deployed(connection, ("deploy", deployment), functions)
         if answer[0] == "deployed":
             send(connection, ("stage", order))
             answer = receive_answer(connection, _PATIENCE)
@@ -166,10 +184,14 @@ def _staged(connection: Connection, order: StageOrder, deployment: bytes) -> tup
 class StateClient:
     """Connects to the state server of a partition.
 
-    ``run`` identifies the engine, ``parent`` is the process that the server must not outlive.
+    ``run`` identifies the engine, ``parent`` is the process that the server must not outlive,
+    ``functions`` are what the queries of a deployment call.
     """
 
-    def __init__(self, run: str, number: int, parent: int) -> None:
+    def __init__(
+        self, run: str, number: int, parent: int, functions: ShippedFunctions = NO_FUNCTIONS
+    ) -> None:
+        self._functions = functions
         self._number = number
         self._parent = parent
         name = hashlib.sha256(f"{run}/{number}".encode()).hexdigest()[:24]
@@ -198,7 +220,8 @@ class StateClient:
     def run_stage(self, query: str, order: StageOrder, deployment: bytes) -> StageAnswer:
         """Run the global stage of a query, which the server holds beside its partition."""
         answer = self._asked(
-            lambda connection: _staged(connection, order, deployment), order.batch - 1
+            lambda connection: _staged(connection, order, deployment, self._functions),
+            order.batch - 1,
         )
         name = f"the global stage of query {query}"
         if answer[0] == "failed":
@@ -252,14 +275,13 @@ class StateClient:
     def _answer(self, connection: Connection, request: Request) -> tuple[Any, ...]:
         answer = _applied(connection, request)
         if answer[0] == "extend?":
-            send(connection, ("extend", request.deployment))
-            answer = receive_answer(connection, _PATIENCE)
+            answer = _deployed(connection, ("extend", request.deployment), self._functions)
             if answer[0] == "extended":
                 answer = _applied(connection, request)
         if answer[0] == "rebuild?":
             rebuild = (request.deployment, self._number, request.order.storage)
-            send(connection, ("rebuild", *rebuild, request.stored()))
-            answer = receive_answer(connection, _PATIENCE)
+            message = ("rebuild", *rebuild, request.stored())
+            answer = _deployed(connection, message, self._functions)
             if answer[0] == "rebuilt":
                 answer = _applied(connection, request)
         return answer

@@ -32,6 +32,7 @@ from muntin.kernels.jit import prepare
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.exchange.deployment_file import decode_deployment
 from muntin.spark.exchange.messages import PartitionBatch
+from muntin.spark.exchange.shipped_functions import ShippedFunctions
 from muntin.spark.partition.held_stages import HeldStages
 from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import PushConnection, PushTarget
@@ -83,6 +84,9 @@ class StateServer:
 
     def answer(self, connection: Connection, request: tuple[Any, ...]) -> None:
         """Answer one request."""
+        if request[0] == "functions":
+            self._load(connection, request[1])
+            return
         if request[0] == "rebuild":
             self._rebuild(connection, *request[1:])
             return
@@ -142,6 +146,16 @@ class StateServer:
             return partition.apply(batch), 0
         push = self._push.begin(target, batch.batch, time.time())
         return partition.apply(batch, push), push.end()
+
+    @staticmethod
+    def _load(connection: Connection, functions: ShippedFunctions) -> None:
+        """Load the functions that the next deployment calls."""
+        try:
+            functions.load()
+        except Exception as error:  # noqa: BLE001 (the worker must get any error)
+            send(connection, ("failed", f"loading functions: {type(error).__name__}: {error}"))
+            return
+        send(connection, ("functions loaded",))
 
     def _rebuild(
         self,

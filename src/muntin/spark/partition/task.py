@@ -215,7 +215,9 @@ class PartitionTask:
         before = (batch.batch - 1, self.order.token)
         stored = partial(stored_for, stage.storage, before, number)
         request = Request(loaded.content, order, encode_batch(batch), stored)
-        answer = self._applied(StateClient(stage.run, number, os.getppid()), request)
+        functions = stage.deployment_file.functions
+        client = StateClient(stage.run, number, os.getppid(), functions)
+        answer = self._applied(client, request)
         stats = replace(answer.stats, worker=os.getpid())
         return outputs_of(
             [

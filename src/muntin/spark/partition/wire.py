@@ -1,7 +1,8 @@
-"""The messages between a worker and a state server: frames, so neither side unpickles anything.
+"""The messages between a worker and a state server: frames, which are decoded without pickle.
 
 A message is a tuple of a word and its arguments. Both sides have proved that they hold the key of
-the socket before the first one is sent.
+the socket before the first one is sent. Only the functions of the run contain code
+(:mod:`muntin.spark.exchange.shipped_functions`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, TypeAlias
 from muntin.runtime.codec import decode_values, encode_values
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.exchange.partition_metrics import PartitionMetrics
+from muntin.spark.exchange.shipped_functions import ShippedFunctions
 from muntin.spark.partition.manifests import PartitionChange
 from muntin.spark.partition.push_channel import PushTarget
 from muntin.spark.partition.result_writer import ResultPlan
@@ -104,6 +106,8 @@ class StageAnswer:
 
 
 _MESSAGES: dict[str, tuple[Any, ...]] = {
+    "functions": (ShippedFunctions,),
+    "functions loaded": (),
     "apply": (Order,),
     "extend": (bytes,),
     "rebuild": (bytes, int, Location, tuple[StoredBatch, ...]),
