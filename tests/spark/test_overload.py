@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -128,18 +131,54 @@ def test_without_a_trigger_interval_or_resources_there_is_nothing_to_adapt_to(
     )
 
 
-def test_views_run_without_limits(spark: SparkSession, tmp_path: Path) -> None:
-    write(tmp_path, range(2))
-    engine = engine_over(spark, tmp_path, resources=1)
-    engine.query(
-        "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k GROUP BY A.k WINDOW 1 SECOND",
-        name="counts",
-    )
-    engine.process_available()
-    reported = engine.progress
-    assert reported is not None
-    assert reported["muntin"]["queries"]["counts"]["overload"] == {"mode": "queue"}
-    assert reported["muntin"]["results"]["counts"] > 0
+COUNTS = (
+    "SELECT A.k AS k, COUNT(*) AS n FROM A, B, C WHERE A.k = B.k AND B.k = C.k GROUP BY A.k "
+    "WINDOW 1 SECOND FRESHNESS 2 SECONDS EMIT CHANGES"
+)
+
+
+def answers(changes: pa.Table) -> Iterator[tuple[datetime, Counter[tuple[int, int]]]]:
+    """Yield the answer after every instant, and check that only what was there is taken back."""
+    answer: Counter[tuple[int, int]] = Counter()
+    for instant, rows in groupby(changes.to_pylist(), key=lambda row: row["_ts"]):
+        for row in rows:
+            answer[row["k"], row["n"]] += 1 if row["_op"] == "+" else -1
+        assert min(answer.values(), default=0) >= 0
+        yield instant, +answer
+
+
+def test_operators_count_the_matches_that_limited_joins_make_also_after_a_restart(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables, results = write(tmp_path, range(0)), list[pa.Table]()
+    for seconds in (range(6), range(6, 20)):
+        write(tmp_path, seconds)
+        engine = engine_over(spark, tmp_path, resources=1000)
+        engine.query(COUNTS, name="counts")
+        engine.start()
+        engine.settle()
+        reported = engine.progress
+        engine.stop()
+        results.append(engine.results("counts"))
+        assert reported is not None
+        counts = reported["muntin"]["queries"]["counts"]
+        assert counts["in_effect"]["overload"] == "adapt"
+        assert counts["overload"]["overloaded"] == (6 not in seconds)
+        assert counts["overload"]["stale_results"] == 0
+    exact = muntin.Engine()
+    for name in "ABC":
+        exact.execute(f"CREATE STREAM {name} {SCHEMA} WITH (time = 'ts')")
+    query = exact.query(COUNTS)
+    for name, table in tables.items():
+        exact.push(name, table)
+    exact.advance(19_500_000)
+    possible = dict(answers(query.poll()))
+    found = dict(answers(results[-1]))
+    instants = [instant for instant in found if instant in possible]
+    late = [instant for instant in instants if instant >= instants[0] + timedelta(seconds=18)]
+    assert late
+    assert all(found[instant] == possible[instant] for instant in late)
+    assert any(found[instant] != possible[instant] for instant in instants)
 
 
 def test_the_benchmark_counts_results_from_rows_alone() -> None:

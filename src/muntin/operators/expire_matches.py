@@ -48,6 +48,10 @@ class ExpireMatches:
             times, signs, positions = times[order], signs[order], positions.take(order, axis=1)
         return Matches(times, signs, positions, 0.0)
 
+    def members(self) -> Integers:
+        """Return the positions of the matches that have not ended, a row for each source."""
+        return self._endings.members()
+
     def __len__(self) -> int:
         return len(self._endings)
 

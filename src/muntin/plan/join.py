@@ -164,7 +164,8 @@ class JoinPlan:
     from one origin. ``equal`` has the codes, as (source, number), that the query forces to be
     equal; ``reasons`` say why the plan was chosen. A ``retracting`` join retracts matches whose
     rows leave; if it is not, a query that emits changes retracts them above the join. ``strategy``
-    describes how. A ``limiting`` tree accepts a bound on the number of rows that may probe.
+    describes how. A ``limiting`` tree accepts a bound on the number of rows that may probe; if that
+    was asked for and is not possible, ``limiting_obstacle`` is the reason.
     """
 
     query: Query
@@ -183,6 +184,7 @@ class JoinPlan:
     retracting: bool = False
     strategy: str = ""
     limiting: Limiting | None = None
+    limiting_obstacle: str = ""
 
     @cached_property
     def common_key(self) -> tuple[int, ...]:

@@ -55,6 +55,7 @@ class JoinDraft:
     limits: ChoiceLimits = field(default_factory=ChoiceLimits)
     limiting: Limiting | None = None
     limiting_reason: str = ""
+    limiting_obstacle: str = ""
     choice: CostChoice | None = None
     orders: tuple[Order, ...] = ()
     indexes: tuple[IndexCodes, ...] = ()

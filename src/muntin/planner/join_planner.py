@@ -85,6 +85,7 @@ def _finished(draft: JoinDraft) -> JoinPlan:
         retracting=draft.retracting,
         strategy=draft.strategy,
         limiting=draft.limiting,
+        limiting_obstacle=draft.limiting_obstacle,
     )
 
 

@@ -104,11 +104,11 @@ class SharingGroup:
 
     @property
     def freshness(self) -> tuple[int, ...]:
-        """Return how old the rows of each source may be in a result, where that counts.
+        """Return how old the rows of each source may be in a result of any member.
 
-        The same for all members.
+        Members leave out their own stale results.
         """
-        return self.members[0].freshness
+        return tuple(map(max, zip(*(member.freshness for member in self.members), strict=True)))
 
     @cached_property
     def join(self) -> Query:
@@ -184,20 +184,24 @@ def add_query(
     query: Query,
     freshness: tuple[int, ...] = (),
     weight: Fraction = Fraction(1),
+    *,
+    counted: bool = False,
 ) -> tuple[SharingGroup, ...]:
     """Return the groups with one more query.
 
     In the first group that it can share with, or in a new one at the end.
 
-    ``freshness`` has how old the rows of the query's sources may be in a result, where that counts:
-    those who share have the same. Their ``weight`` may differ.
+    ``freshness`` has how old the rows of the query's sources may be in a result, where that counts.
+    Where stale results are ``counted`` by the join, those who share have the same. Their ``weight``
+    may differ.
     """
     signature = signature_of(query.join)
     for number, group in enumerate(groups if len(query.sources) > 1 else ()):
         if group.signature.key == signature.key and group.options == join_options(query):
             places = find_places(signature, group.signature)
             member = _member(query, places, freshness) if places is not None else None
-            if member is not None and member.freshness == group.freshness:
+            alike = member is not None and (not counted or member.freshness == group.freshness)
+            if member is not None and alike:
                 member = replace(member, weight=weight)
                 joined = _with_members(group, (*group.members, member))
                 return (*groups[:number], joined, *groups[number + 1 :])

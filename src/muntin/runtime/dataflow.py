@@ -231,8 +231,8 @@ class Dataflow:
             if not self._partition:
                 for _ in group.release():
                     pass
-            for each in running if not emit else ():
-                snapshot.queries.get(each.query.name, QuerySnapshot()).finish(each)
+            for each in running:
+                snapshot.queries.get(each.query.name, QuerySnapshot()).finish(each, emitted=emit)
         return outputs
 
     def _open_groups(self, snapshot: Snapshot, planned: Iterable[PlannedQuery]) -> None:

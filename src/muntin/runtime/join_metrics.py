@@ -105,6 +105,7 @@ class JoinMetrics:
         reasons = {
             "scheduler": join.scheduling.without_effect(plan, join.group),
             "expiry": expiry_without_effect(given, plan.expiry, len(plan.sources)),
+            "overload": plan.limiting_obstacle,
             **overload_without_effect(
                 join.settings,
                 limited=plan.limiting is not None,

@@ -6,7 +6,8 @@ above the join (:mod:`muntin.planner.strategies`), also those of pipelines, with
 EVERY. The join then has the largest windows, and each query takes the matches inside its own.
 Queries over partitioned windows, with a plan set by the user, or whose results would have to be
 sorted again have separate joins; so do those with other settings, and under overload = 'adapt'
-those with another freshness.
+those with another freshness where stale results are only counted. Otherwise the join has the
+largest freshness, and each query leaves out what is stale by its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TypeAlias, TypeVar
 
 from muntin.expressions.duck import Duck
 from muntin.model.functions import function_keys
-from muntin.model.settings import Settings
+from muntin.model.settings import Freshness, Settings
 from muntin.model.window import PartitionedWindow, has_own_ends
 from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import fresh_sizes, is_adapting
@@ -57,8 +58,11 @@ class JoinRegistry:
         before = self._groups.get(alike, ())
         taken = any(member.query.name == query.name for group in before for member in group.members)
         fresh = fresh_sizes(query) if is_adapting(settings) else ()
+        counted = settings.overload.freshness is Freshness.MEASURE
         after = (
-            () if taken or _obstacle(query, settings) else add_query(before, query, fresh, weight)
+            ()
+            if taken or _obstacle(query, settings)
+            else add_query(before, query, fresh, weight, counted=counted)
         )
         place = next(
             (place for place, group in enumerate(after) if group.members[-1].query is query), None

@@ -109,6 +109,10 @@ class Overload(OverloadControl):
         else:
             self.limiter.see_nothing()
 
+    def present(self) -> Sequence[int] | None:
+        """Return the instant of each source by which results may be stale; None: none can be."""
+        return self.limiter.present
+
     # -- resources ---------------------------------------------------------------------------------
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from muntin.operators.join.probe_limiter import ProbeLimiter
@@ -37,6 +37,13 @@ class OverloadControl:
 
     def see(self, frontier: int, cursors: LogCursors) -> None:
         """Note how far the engine is: its frontier, and the logs that the join reads."""
+
+    def present(self) -> Sequence[int] | None:
+        """Return the instant of each source by which results may be stale; None: none can be.
+
+        For a window in rows it is a number of rows.
+        """
+        return None
 
     def stats(self) -> dict[str, object]:
         """Return the measurements and decisions."""

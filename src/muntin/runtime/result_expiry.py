@@ -81,6 +81,10 @@ class HybridExpiry:
     def release(self) -> None:
         """Do nothing: it always goes by ``now``."""
 
+    def members(self) -> Integers:
+        """Return the positions of the matches that are kept, a row for each source."""
+        return self._kept.members()
+
     def __len__(self) -> int:
         return len(self._kept)
 

@@ -183,8 +183,11 @@ class RunningJoin:
                 inside[sizes] = found.of_level(level_of.get(sizes, 0), apply)
                 if self.progress.is_partial:
                     inside[sizes] = self.progress.complete(sizes, inside[sizes])
-            if len(inside[sizes]):
-                yield from self.results(member, partial(member.taken, inside[sizes]))
+            matches = inside[sizes]
+            if member.fresher and (present := self.overload.present()) is not None:
+                matches = self.distances.fresh(matches, member.fresher, present)
+            if len(matches):
+                yield from self.results(member, partial(member.taken, matches))
 
     def results(self, member: RunningQuery, make: Callable[[], pa.Table | None]) -> Results:
         """Yield the results of a query, if there are any and it has not failed."""
@@ -275,6 +278,8 @@ class RunningJoin:
         other = group.join.sources != self.query.sources or set(group.join.predicates) != set(
             self.query.predicates
         )
+        if self.plan.limiting is not None:
+            other = other or self.plan.limiting.freshness != group.freshness
         if not other and (self.plan.tree is None or settings.join.tree is not TreeChoice.OFF):
             self._reschedule()
             return

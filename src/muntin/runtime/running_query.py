@@ -28,6 +28,7 @@ from muntin.plan.join import JoinPlan
 from muntin.plan.query import Emit, Query
 from muntin.planner.sharing_groups import Member
 from muntin.planner.strategies import drive_strategy
+from muntin.runtime.made_matches import MadeMatches
 from muntin.runtime.metrics import ResponseTimes
 from muntin.runtime.own_ends import OwnEnds
 from muntin.runtime.result_expiry import EXPIRIES, ResultExpiry
@@ -148,6 +149,8 @@ class RunningQuery:
         if query.emit is Emit.CHANGES and query.retracts and not join.plan.retracting:
             self.expiry = EXPIRIES[drive_strategy(join.settings)](query)
         self._own_ends = OwnEnds(query, join)
+        self.only: MadeMatches | None = None
+        """While state is filled again, the matches that were made before; None: all."""
         self._binding: tuple[object, ...] = ()
 
     def bind(self, member: Member | None) -> None:
@@ -168,16 +171,15 @@ class RunningQuery:
             )
             self._binding = binding
         self.sizes = () if member is None else member.sizes
+        limiting, fresh = join.plan.limiting, () if member is None else member.freshness
+        self.fresher = () if limiting is None else _smaller(fresh, limiting.freshness)
+        """Where its rows must be fresher than those of the join: pairs of source and age."""
 
     @property
     def narrow(self) -> tuple[tuple[int, int], ...]:
         """Return the windows that are smaller than the join's, as pairs of source and size."""
-        largest = (window_size(source.window) for source in self.join.query.sources)
-        return tuple(
-            (source, own)
-            for source, (own, most) in enumerate(zip(self.sizes, largest, strict=False))
-            if own < most
-        )
+        largest = [window_size(source.window) for source in self.join.query.sources]
+        return _smaller(self.sizes, largest)
 
     @property
     def reached(self) -> int:
@@ -247,6 +249,8 @@ class RunningQuery:
 
     def _since_registered(self, matches: Matches) -> Matches:
         """Return matches with a row that came after the query was registered."""
+        if self.only is not None:
+            matches = self.only.of(matches)
         if not any(self._since.values()):
             return matches
         since = {state.stream.name: position for state, position in self._since.items()}
@@ -329,3 +333,9 @@ class RunningQuery:
             "weight": float(self.weight),
             "without_effect": self.without_effect,
         }
+
+
+def _smaller(own: Sequence[int], largest: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Return the sizes that are smaller than the largest ones, each with its source."""
+    pairs = enumerate(zip(own, largest, strict=False))
+    return tuple((source, size) for source, (size, most) in pairs if size < most)

@@ -3,13 +3,14 @@
 Windows and operators are functions of the rows that windows reach, so a snapshot has those rows
 instead of operator state: it is small, and independent of the operators that a plan chose. A
 restored dataflow replays them. What rows cannot tell is kept beside them: frontiers, the rows that
-came before each query, the first instant and the next snapshot of its results, and counts.
+came before each query, the first instant and the next snapshot of its results, and counts; and the
+matches that limited joins have made, where they are retracted later.
 :mod:`muntin.runtime.codec` can encode it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +19,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.model.clock import BEFORE_ALL
+from muntin.runtime.made_matches import MadeMatches, made_by
 from muntin.runtime.metrics import ResponseTimes
 from muntin.runtime.query_group import NOWHERE, QueryGroup, Running
 from muntin.runtime.running_join import RunningJoin
 from muntin.runtime.running_pipeline import RunningPipeline
+from muntin.runtime.running_query import RunningQuery
 from muntin.runtime.stream_input import Place, StreamInput, StreamState
 from muntin.state.advance_limit import AdvanceLimit
 from muntin.state.batch import batch_of, times_of
@@ -73,7 +76,9 @@ class QuerySnapshot:
     """How many of the held rows of each stream came before a query; its results and counts so far.
 
     ``seen`` is its first instant, ``following`` that of its first results or of its next snapshot.
-    ``failures`` are those of expressions above the joins.
+    ``failures`` are those of expressions above the joins. ``made`` has by join the matches that a
+    limited one has made and that have not ended: a line for each source, with places among the held
+    rows of its stream.
     """
 
     came_before: Mapping[str, int] = field(default_factory=dict)
@@ -84,6 +89,7 @@ class QuerySnapshot:
     joins: tuple[JoinCounts, ...] = ()
     failures: int = 0
     last_failure: str = ""
+    made: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, running: Running) -> QuerySnapshot:
@@ -95,9 +101,15 @@ class QuerySnapshot:
             None if pipeline is None else pipeline.output.following,
             running.rows_out,
             running.response.to_json(),
-            tuple(map(_counts, _joins(running))),
+            tuple(_counts(leaf.join) for leaf in _leaves(running)),
             0 if pipeline is None else pipeline.evaluator.failures,
             "" if pipeline is None else pipeline.evaluator.last_failure,
+            {
+                join.name: made
+                for join, leaf in zip(running.query.joins, _leaves(running), strict=True)
+                if leaf.plan.limiting is not None
+                and (made := made_by(leaf.expiry, leaf.join.rows)) is not None
+            },
         )
 
     def begin(self, running: Running, positions: Mapping[str, int]) -> None:
@@ -105,11 +117,19 @@ class QuerySnapshot:
         running.let_come_before(
             {name: start + self.came_before.get(name, 0) for name, start in positions.items()}
         )
+        for join, leaf in zip(running.query.joins, _leaves(running), strict=True):
+            if (made := self.made.get(join.name)) is not None:
+                starts = [positions.get(source.relation, 0) for source in join.sources]
+                leaf.only = MadeMatches(made + np.array(starts)[:, np.newaxis])
         if isinstance(running, RunningPipeline) and self.response is not None:
             running.seen = self.seen
 
-    def finish(self, running: Running) -> None:
-        """Continue the counts and results of a query after the replay."""
+    def finish(self, running: Running, *, emitted: bool) -> None:
+        """Continue the counts and results of a query after the replay, which may have emitted."""
+        for leaf in _leaves(running):
+            leaf.only = None
+        if emitted:
+            return
         running.rows_out = self.rows_out
         if self.response is not None:
             running.response = ResponseTimes.from_json(self.response)
@@ -118,7 +138,8 @@ class QuerySnapshot:
             running.output.resume(self.following)
             running.evaluator.failures = self.failures
             running.evaluator.last_failure = self.last_failure
-        for join, counts in zip(_joins(running), self.joins, strict=False):
+        for leaf, counts in zip(_leaves(running), self.joins, strict=False):
+            join = leaf.join
             if counts.now > join.now:  # it was made there, and nothing has been joined since
                 read = zip(join.cursors.counts(), counts.unread, strict=True)
                 join.cursors.read = [count - unread for count, unread in read]
@@ -130,9 +151,8 @@ class QuerySnapshot:
             join.metrics.begin(join.now if join.now > BEFORE_ALL else None)
 
 
-def _joins(running: Running) -> list[RunningJoin]:
-    leaves = running.leaves if isinstance(running, RunningPipeline) else [running]
-    return [leaf.join for leaf in leaves]
+def _leaves(running: Running) -> Sequence[RunningQuery]:
+    return running.leaves if isinstance(running, RunningPipeline) else [running]
 
 
 def _counts(join: RunningJoin) -> JoinCounts:

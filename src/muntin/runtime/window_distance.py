@@ -72,6 +72,18 @@ class WindowDistances:
         behind: Integers = np.subtract(there, positions + 1)
         return behind
 
+    def fresh(self, matches: Matches, ages: NarrowWindows, present: Sequence[int]) -> Matches:
+        """Return the matches whose rows are younger than an age at the present of their source."""
+        masks = []
+        for source, age in ages:
+            own, limit = matches.positions[source], present[source] - age
+            if self._in_time[source]:
+                masks.append(self.times(source, own) > limit)
+            else:
+                masks.append(own >= limit)
+        keep = np.logical_and.reduce(masks)
+        return matches if keep.all() else matches.where(keep)
+
     def times(self, source: int, positions: Integers) -> Integers:
         """Return the times of rows of a source that is a stream."""
         return self._cursors.streams[self._cursors.stream_of[source] or 0].log.times(positions)

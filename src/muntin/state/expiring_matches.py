@@ -102,6 +102,11 @@ class Endings:
             )
         return ends, positions
 
+    def members(self) -> Integers:
+        """Return the positions of all matches, a row for each source; rare, and O(matches)."""
+        self._resize(len(self._entries))  # which moves them to the front
+        return np.ascontiguousarray(self._entries[: len(self), MEMBERS:].T)
+
     def _make_room(self, count: int) -> None:
         """Double the room for what ends, of which there is so much already."""
         ends, positions = (

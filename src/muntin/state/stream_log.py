@@ -167,7 +167,7 @@ class StreamLog:
             assert not len(positions), "only held positions can be gathered"
             empty = empty_table(self.schema)
             return [empty.column(name) for name in columns]
-        ranks = self._ranks(positions)
+        ranks = self.ranks(positions)
         whole = pa.concat_tables([segment.batch.rows for segment in self._segments])
         return [take(whole.column(name), ranks) for name in columns]
 
@@ -176,14 +176,17 @@ class StreamLog:
         if not self._segments:
             assert not len(positions), "only held positions have times"
             return positions
-        ranks = self._ranks(positions)
+        ranks = self.ranks(positions)
         if len(self._segments) == 1:
             found: Positions = self._segments[0].batch.times.take(ranks)
             return found
         return gather_numbers([segment.batch.times for segment in self._segments], ranks)
 
-    def _ranks(self, positions: Positions) -> Positions:
-        """Return the number of held rows before each position."""
+    def ranks(self, positions: Positions) -> Positions:
+        """Return the number of held rows before each held position."""
+        if not self._segments:
+            assert not len(positions), "only held positions have ranks"
+            return positions
         first = self._segments[0]
         if first.sparse is None:
             return positions - first.start

@@ -22,6 +22,7 @@ from muntin.plan.query import Query
 from muntin.spark.driver.global_stages import GlobalStages
 from muntin.spark.driver.query_changes import PendingChange, exports, settled
 from muntin.spark.exchange.carried_rows import carried_parts
+from muntin.spark.exchange.controls import ControlRow
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import Part, PartitionBatch, PartitionOutput, to_blob
 from muntin.spark.exchange.packer import Packer
@@ -70,6 +71,7 @@ class PartitionDriver:
         self._taken: dict[str, int] = {}
         self._late: dict[str, list[pa.Table]] = {}
         self._batch = 0
+        self._controls: tuple[str, ...] = ()
         self._duck = Duck()
         self._folder = tempfile.TemporaryDirectory(prefix="muntin-partition-driver-")
         self._storage = LocalStorage(Path(self._folder.name))
@@ -131,6 +133,10 @@ class PartitionDriver:
     def advance(self, at: int) -> None:
         """Advance all partitions to an instant."""
         self._apply({}, [[] for _ in self._stores], at)
+
+    def control(self, row: ControlRow) -> None:
+        """Send a control row to all partitions with the next batch."""
+        self._controls += (row.to_text(),)
 
     def take(self, query: str) -> pa.Table:
         """Return the results since the last call."""
@@ -273,6 +279,7 @@ class PartitionDriver:
                 newest,
                 tuple(own),
                 moment,
+                controls=self._controls,
                 carried=carried,
                 segments=segments,
                 max_advance=self._deployment.max_advance,
@@ -287,6 +294,7 @@ class PartitionDriver:
             outputs += applied.outputs
             for gone in applied.gone:
                 del store[gone]
+        self._controls = ()
         self._deliver(outputs)
         for output in outputs:
             if output.kind == LATE:

@@ -14,6 +14,7 @@ from muntin.errors import SettingError, SqlError
 from muntin.model.catalog import Stream
 from muntin.operators.join.probe_limiter import Budgets
 from muntin.runtime.dataflow import Frontier
+from muntin.runtime.overload import Overload
 from muntin.testing.dataflows import batches_of, dataflow_of
 
 SECOND = 1_000_000
@@ -205,6 +206,7 @@ def test_what_cannot_be_limited_runs_without_limit_and_reports_why(sql: str, why
     engine.push("B", [(1, 1)] * 5)
     engine.advance(2)
     assert overload(q)["mode"] == "queue"
+    assert why in q.stats()["without_effect"]["overload"]  # type: ignore[index]
     assert q.poll().num_rows
     join = engine.queries()[0].plan().get("join", {"reasons": []})
     reasons = join["reasons"]  # type: ignore[index]
@@ -289,22 +291,47 @@ def test_freshness_below_the_window_is_refused() -> None:
         engine_of(f"{TWO} FRESHNESS 2 SECONDS", "AB", overload="adapt")
 
 
-def test_queries_share_a_limited_join_if_their_freshness_is_the_same() -> None:
-    engine, q = engine_of(f"{TWO} FRESHNESS 9 SECONDS", "AB", overload="adapt")
+def test_queries_with_other_windows_and_freshness_share_a_limited_join() -> None:
+    engine, q = engine_of(f"{TWO} FRESHNESS 9 SECONDS", "AB", overload="adapt", scheduler="swf")
     other = engine.query(
-        "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS FRESHNESS 9 SECONDS", name="other"
+        "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 2 SECONDS FRESHNESS 4 SECONDS", name="other"
     )
-    alone = engine.query(TWO, name="alone")
     assert q.stats()["shares_with"] == ["other"]
-    assert not alone.stats()["shares_with"]
+    assert q.stats()["without_effect"] == {"scheduler": "its join has probe budgets"}
+    engine.push("A", [(1, 0)])
+    engine.push("B", [(1, 2_500_000)])
+    engine.advance(3 * SECOND)
+    assert [each.poll().num_rows for each in (q, other)] == [1, 0]
+
+
+def test_queries_of_a_limited_join_leave_out_what_is_stale_by_their_own_freshness() -> None:
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+    queries = {name: f"{TWO} FRESHNESS {age} SECONDS" for name, age in {"q": 9, "r": 4}.items()}
+    dataflow = dataflow_of([Stream(name, schema, "ts") for name in "AB"], queries, overload="adapt")
+    (join,) = dataflow.joins()
+    assert isinstance(join.overload, Overload)
+    join.overload.limiter.see(8 * SECOND, [0, 0])  # as a background engine does under overload
+    rows = {
+        name: pa.table([[1] * len(times), pa.array(times).cast(pa.timestamp("us"))], schema=schema)
+        for name, times in (("A", [0, 6 * SECOND, 8 * SECOND]), ("B", [SECOND, 7 * SECOND]))
+    }
+    found: dict[str, list[tuple[int, int]]] = {"q": [], "r": []}
+    batches, marks = batches_of(dataflow, rows), dict.fromkeys("AB", 9 * SECOND)
+    for name, table in dataflow.step(batches, Frontier(low_marks=marks)):
+        found[name] += [(row["a"].second, row["b"].second) for row in table.to_pylist()]
+    assert found["q"] == [(0, 1), (6, 7), (8, 7)]
+    assert found["r"] == [(6, 7), (8, 7)], "a row of 0 seconds is 8 seconds old by now"
+
+
+def test_queries_whose_stale_results_are_counted_share_under_equal_freshness_only() -> None:
+    settings = {"overload": "adapt", "freshness": "measure"}
+    engine, q = engine_of(f"{TWO} FRESHNESS 9 SECONDS", "AB", **settings)
+    alone = engine.query(TWO, name="alone")
+    assert not q.stats()["shares_with"]
     assert (
         "its results may be of another age: A [RANGE 9 seconds], B [RANGE 9 seconds] "
         "instead of A [RANGE 3 seconds]"
     ) in alone.explain()
-    engine.push("A", [(1, 0)])
-    engine.push("B", [(1, 2_500_000)])
-    engine.advance(3 * SECOND)
-    assert [each.poll().num_rows for each in (q, other, alone)] == [1, 0, 1]
 
 
 def test_states_of_a_fixed_size_keep_rows_beyond_their_windows_up_to_freshness() -> None:

@@ -144,6 +144,12 @@ class ProbeLimiter:
         streams = 1 + max(spec.stream for spec in self._windows.state.specs)
         self.see(layout.EVER, [layout.EVER] * streams)
 
+    @property
+    def present(self) -> list[int] | None:
+        """From where freshness is measured, by source; None: from the rows that are worked on."""
+        present: list[int] = self.freshness[layout.F_PRESENT].tolist()
+        return None if max(present) == layout.EVER else present
+
     # -- cycles ------------------------------------------------------------------------------------
 
     def begin_cycle(self, instant: int) -> None:

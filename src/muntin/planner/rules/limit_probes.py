@@ -20,7 +20,8 @@ def limit_probes(draft: JoinDraft) -> JoinDraft:
         return draft
     obstacle = not_limited(query, settings, draft.algorithm)
     if obstacle:
-        return replace(draft, limiting_reason=f"not limited under overload: {obstacle}")
+        reason = f"not limited under overload: {obstacle}"
+        return replace(draft, limiting_reason=reason, limiting_obstacle=obstacle)
     limits, reason = draft.limits, "overload adapt: a tree, whose half joins have probe budgets"
     if limits.tree is None:
         order = along_graph(len(query.sources), 0, draft.connected)

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 from muntin.errors import CatalogError
 from muntin.expressions.python_functions import PythonFunction
 from muntin.model.catalog import Stream, Table
-from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.query_changes import PendingChange
@@ -51,9 +50,7 @@ class LiveDeclarations:
             owner = owner_of(parts, parts.state.run, registered.deployed)
             registered.sink.claim(owner, replace=parts.state.replacement.allows(query.name))
         parts.registry.add(registered)
-        plan = registered.plan
-        if isinstance(plan, JoinPlan) and plan.limiting is not None:
-            parts.load.add(plan, settings)
+        parts.load.add(query.name, registered.limited, settings)
         parts.changes.announce(PendingChange(added=registered.deployed))
         return query.name
 

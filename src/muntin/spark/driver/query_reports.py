@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from muntin.errors import CatalogError, InputError
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream
 from muntin.model.settings import OverloadMode, ProbeChoice, Scheduler, Settings
-from muntin.plan.description import Description, draw
+from muntin.plan.description import Description, Fact, draw
 from muntin.runtime.join_scheduling import uncounted
 from muntin.runtime.overload_settings import overload_without_effect
 from muntin.spark.driver.explain import described
@@ -63,7 +64,9 @@ class QueryReports:
             query["weight"] = float(given.sharing.weight)
             query["levels"] = self._levels(name)
             query["in_effect"] = self._in_effect(name, limited=name in limited)
-            query["without_effect"] = self._without_effect(name, given, limited=name in limited)
+            query["without_effect"] = self._without_effect(
+                name, registered[name], limited=name in limited
+            )
             query["last_stage_rows"] = global_rows.get(name, 0)
             query["overload"] = limited.get(name, {"mode": "queue"})
             query["subscribers"] = [
@@ -89,14 +92,19 @@ class QueryReports:
         metrics = self._writer.metrics.queries.get(name.casefold(), QueryMetrics())
         return [dict(level) for level in metrics.levels]
 
-    def _without_effect(self, name: str, given: Settings, *, limited: bool) -> dict[str, str]:
+    def _without_effect(
+        self, name: str, registered: RegisteredQuery, *, limited: bool
+    ) -> dict[str, str]:
         """Return the settings of a query that have no effect, each with the reason."""
+        given = registered.given
         overload, found = given.overload, self._scheduler_without_effect(name, given)
         found |= overload_without_effect(given, limited=limited)
         measured = self._writer.metrics.queries.get(name.casefold(), QueryMetrics())
         if "expiry" in measured.without_effect:
             found["expiry"] = measured.without_effect["expiry"]
-        if overload.mode is OverloadMode.ADAPT and overload.probe_choice is ProbeChoice.KEY:
+        if registered.unlimited:
+            found["overload"] = registered.unlimited
+        elif overload.mode is OverloadMode.ADAPT and overload.probe_choice is ProbeChoice.KEY:
             found["probe_choice"] = (
                 "partitions have different keys, so that a slice of all keys would load them "
                 "unevenly: the oldest rows of a cycle probe"
@@ -181,4 +189,9 @@ class QueryReports:
         query = registered.query
         waiting = self._writer.metrics.waiting(query.name.casefold())
         reason = self._writer.suspended.get(query.name)
-        return described(query, registered.plan, partitions, waiting=waiting, suspended=reason)
+        node = described(query, registered.plan, partitions, waiting=waiting, suspended=reason)
+        why = registered.unlimited
+        if not why:
+            return node
+        words = f"overload = 'adapt' has no effect: {why}"
+        return replace(node, facts=(*node.facts, Fact("overload_reason", why, words)))

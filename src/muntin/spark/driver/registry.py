@@ -23,7 +23,7 @@ from muntin.model.settings import Settings, Strategy
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
 from muntin.plan.query_plan import QueryPlan
-from muntin.planner.join_planner import plan_join
+from muntin.spark.driver.limited_joins import limits_of
 from muntin.spark.driver.query_meaning import meaning_of
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.messages import to_blob
@@ -35,7 +35,9 @@ from muntin.spark.sources import SparkSource, read_stream
 class RegisteredQuery:
     """A registered query: as it is deployed, bound, planned, and with its sink.
 
-    ``given`` are its settings as the user gave them; it may be deployed with others.
+    ``given`` are its settings as the user gave them; it may be deployed with others. ``limited``
+    are the joins that are limited under overload, as partitions plan them; if none is although that
+    was asked for, ``unlimited`` has the reason.
     """
 
     deployed: DeployedQuery
@@ -43,6 +45,8 @@ class RegisteredQuery:
     plan: JoinPlan | QueryPlan
     sink: Sink
     given: Settings = field(default_factory=Settings)
+    limited: tuple[JoinPlan, ...] = ()
+    unlimited: str = ""
 
 
 class SparkRegistry:
@@ -87,7 +91,8 @@ class SparkRegistry:
                 hint="Use pipeline = 'probing', which gives the same changes on time, or run the "
                 "query in process",
             )
-        settings, plan = _limited(given, query, plan)
+        limits = limits_of(query, given, plan, self.declared.knowledge())
+        settings, plan = limits.settings, limits.plan
         meaning = meaning_of(query, settings, self.declared.catalog.functions)
         chosen = _sink_of(query, self.declared.allowed) if sink is None else sink
         made = self.sinks.make(query, chosen, meaning)
@@ -100,7 +105,9 @@ class SparkRegistry:
             identity_of(made),
             uuid.uuid4().hex[:12],
         )
-        return RegisteredQuery(deployed, query, plan, made, given), settings
+        return RegisteredQuery(
+            deployed, query, plan, made, given, limits.joins, limits.obstacle
+        ), settings
 
     def add(self, registered: RegisteredQuery) -> None:
         """Register a planned query."""
@@ -152,22 +159,6 @@ class SparkRegistry:
         # Checked again now: since the declaration, a folder may have become a link out of bounds.
         options = confined(stream.options, self.declared.allowed, patterns=True)
         return read_stream(spark, replace(stream, options=options))
-
-
-def _limited(
-    settings: Settings, query: Query, plan: JoinPlan | QueryPlan
-) -> tuple[Settings, JoinPlan | QueryPlan]:
-    """Return settings and plan under overload: driver and partitions use one fixed tree.
-
-    Views combine results of all partitions, so they are never limited here.
-    """
-    if isinstance(plan, QueryPlan):
-        return settings.having("overload", "queue"), plan
-    if plan.limiting is None or plan.tree is None:
-        return settings, plan
-    fixed = settings.having("sharing", "off").having("replan", "off")
-    fixed = fixed.having("tree", plan.tree.text)
-    return fixed, plan_join(query, fixed)
 
 
 def _changed(settings: Settings) -> dict[str, str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.state.advance_limit import Segment
@@ -82,6 +83,9 @@ class PartitionBatch:
         The longest allowed gap between segments; None if there is no limit.
     stamps : mapping of str to int
         The instants before which no more rows come of the streams that are stamped on arrival.
+    made : mapping
+        Of a snapshot, the matches that limited joins have made: see
+        :class:`muntin.runtime.snapshot.QuerySnapshot`.
     """
 
     batch: int
@@ -94,6 +98,7 @@ class PartitionBatch:
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     max_advance: int | None = None
     stamps: Mapping[str, int] = field(default_factory=dict)
+    made: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def all_parts(self) -> tuple[Part, ...]:
         """Return its parts, including the carried ones."""

@@ -15,8 +15,9 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.model.clock import AFTER_ALL, BEFORE_ALL
@@ -25,6 +26,7 @@ from muntin.plan.query import Emit
 from muntin.runtime.external_quota import LimitState
 from muntin.runtime.holdings import positions
 from muntin.runtime.query_group import Output
+from muntin.runtime.snapshot import QuerySnapshot
 from muntin.spark.exchange.controls import HELD, NEVER, ControlRow
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import (
@@ -229,18 +231,19 @@ class Partition:
         """Return all rows that are held as one batch, and how many of them came before queries."""
         carried: list[tuple[str, Part]] = []
         since: CameBefore = {}
+        made: dict[str, npt.NDArray[Any]] = {}
         for name, each in self.dataflows.by_name.items():
             snapshot = each.dataflow.snapshot()
             carried += [
                 (name, Part(each.partitioning, stream, 0, to_blob(table.combine_chunks())))
                 for stream, table in snapshot.groups[0].rows.items()
             ]
-            since.update(
-                {query: dict(each.came_before) for query, each in snapshot.queries.items()}
-            )
+            for query, state in snapshot.queries.items():
+                since[query] = dict(state.came_before)
+                made.update(state.made)
         newest = dict(self._time.newest)
         return PartitionBatch(
-            batch, self.dataflows.epoch, newest, (), carried=tuple(carried)
+            batch, self.dataflows.epoch, newest, (), carried=tuple(carried), made=made
         ), since
 
     def load(
@@ -254,9 +257,10 @@ class Partition:
         """
         self._follow(replace(batch, carried=()))
         self.restore(replace(clock, positions=None))
+        queries = {name: QuerySnapshot(came, made=batch.made) for name, came in since.items()}
         for name, dataflow in self.dataflows.by_name.items():
             rows = {part.stream: from_blob(part.blob) for of, part in batch.carried if of == name}
-            for name_of_part, table in dataflow.restore(rows, since, clock.moment, emit=emit):
+            for name_of_part, table in dataflow.restore(rows, queries, clock.moment, emit=emit):
                 self._results.setdefault(name_of_part, []).append(table)
         outputs = [(part, table) for part, tables in self._results.items() for table in tables]
         self._results.clear()

@@ -23,7 +23,6 @@ from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.snapshot import GroupSnapshot, QuerySnapshot, Snapshot
 from muntin.spark.exchange.deployment import Deployment, Place, PlacedQuery
 from muntin.spark.exchange.messages import from_blob
-from muntin.spark.partition.partition_clock import CameBefore
 from muntin.state.batch import Batch, batch_of, times_of
 
 _log = logging.getLogger("muntin")
@@ -148,14 +147,18 @@ class PartitionDataflow:
         self.dataflow.fill(self._batches(rows, 0.0), Frontier(final=self.final, advanced=moment))
 
     def restore(
-        self, rows: Mapping[str, pa.Table], came: CameBefore, moment: int, *, emit: bool = False
+        self,
+        rows: Mapping[str, pa.Table],
+        queries: Mapping[str, QuerySnapshot],
+        moment: int,
+        *,
+        emit: bool = False,
     ) -> list[Output]:
         """Continue from the rows of a snapshot; its queries run, and no row has come yet.
 
         With ``emit``, return results that add up to those that the queries have had so far.
         """
         group = GroupSnapshot(rows, self.final, moment)
-        queries = {name: QuerySnapshot(before) for name, before in came.items()}
         outputs = self.dataflow.restore(Snapshot((group,), queries), emit=emit)
         self._suspend_failed()
         return outputs

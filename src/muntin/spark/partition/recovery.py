@@ -104,19 +104,24 @@ class RecoverablePartition:
         """Replace all batches by a snapshot when less than half of their rows are still held.
 
         Batches never expire by age where a partitioned window reads a stream, since it may hold a
-        single old row of one of them. Elsewhere they expire while rows arrive; but batches without
-        rows, which queries that come and go have, pile up behind the last rows. At least as many
-        rows as the snapshot has have come since the last one, so the cost is O(1) per row.
+        single old row of one of them, or where a limited join retracts its matches. Elsewhere they
+        expire while rows arrive; but batches without rows, which queries that come and go have,
+        pile up behind the last rows. At least as many rows as the snapshot has have come since the
+        last one, so the cost is O(1) per row.
+
+        A limited join of three sources and more continues from the snapshot too: the partial
+        matches that it has left out are found there, and make later matches.
         """
         endless = any(reach.forever for reach in self._partition.dataflows.reach.values())
         if not (endless or len(self._retained.kept) > MANY):
             return None
         if self._retained.weight <= 2 * self.rows() + FEW:
             return None
-        snapshot, since = self._partition.snapshot(self.version)
-        gone += self._retained.replace_all(
-            snapshot, since, self._partition.clock(), self._deployment.streams
-        )
+        (snapshot, since), clock = self._partition.snapshot(self.version), self._partition.clock()
+        gone += self._retained.replace_all(snapshot, since, clock, self._deployment.streams)
+        if any(len(matches) > 2 for matches in snapshot.made.values()):  # a line for each source
+            self._partition = Partition(self._deployment, self.number)
+            self._partition.load(snapshot, clock, since)
         return snapshot
 
     def snapshot(self) -> tuple[PartitionBatch, CameBefore]:

@@ -8,6 +8,9 @@ Safe because the frontier is the same in all partitions: rows that came before a
 of the rows in the order of time, in every partition and in all of them together. Rows with equal
 times that were in different partitions have different keys, so their order decides no result. Where
 order does decide, in windows of rows, every partition has all rows of the stream in their order.
+
+The matches that limited joins have made go where all their rows are. Only the owner finds them
+again there.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from muntin.planner.partitioning import OWN, Partitioning, marked
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import Part, PartitionBatch, from_blob, to_blob
 from muntin.spark.exchange.packer import Packer
+from muntin.spark.partition.moved_matches import RowMoves, moved_matches
 from muntin.spark.partition.partition import Partition
 from muntin.spark.partition.partition_clock import CameBefore
 from muntin.spark.partition.recovery import RecoverablePartition
@@ -56,19 +60,24 @@ def redistributed(
     first = snapshots[0][0]
     parts: list[list[tuple[str, Part]]] = [[] for _ in range(deployment.partitions)]
     since: list[CameBefore] = [{} for _ in range(deployment.partitions)]
+    moves: dict[tuple[str, str], RowMoves] = {}
     for placed in {placed.dataflow: placed for placed in deployment.placed()}.values():
         for route in placed.partitioning.routes:
             spread = _Spread(placed, route, deployment)
             held = [spread.held(*snapshot) for snapshot in snapshots]
+            moves[placed.dataflow, route.stream] = spread.moves(held)
             for number, own in enumerate(spread.over_partitions(held)):
                 for query, came in own.before.items():
                     since[number].setdefault(query, {})[route.stream] = int(came.sum())
                 if len(own.rows):
                     part = Part(placed.partitioning_number, route.stream, 0, to_blob(own.rows))
                     parts[number].append((placed.dataflow, part))
+    made = moved_matches([batch.made for batch, _ in snapshots], deployment, moves)
     found = []
-    for carried, before_queries in zip(parts, since, strict=True):
-        batch = PartitionBatch(first.batch, first.epoch, first.newest, (), carried=tuple(carried))
+    for carried, before_queries, matches in zip(parts, since, made, strict=True):
+        batch = PartitionBatch(
+            first.batch, first.epoch, first.newest, (), carried=tuple(carried), made=matches
+        )
         note = note_of(batch, clock, deployment.streams, since=before_queries)
         found.append((note, batch))
     return found
@@ -120,6 +129,16 @@ class _Spread:
         owners = self._packer.owners(self._route, together.rows)
         for number in range(self._partitions):
             yield together.of(owners == number)
+
+    def moves(self, held: Sequence[_Held]) -> RowMoves:
+        """Return where each row of each partition goes."""
+        if self._route.everywhere:
+            return RowMoves()
+        rows = pa.concat_tables([one.rows for one in held]).combine_chunks()
+        order = np.argsort(times_of(rows, self._time), kind="stable")
+        owners = self._packer.owners(self._route, rows)
+        counts = [len(one.rows) for one in held]
+        return RowMoves.to_owners(owners, order, counts, self._partitions)
 
     def _broadcast(self, held: Sequence[_Held]) -> Iterator[_Held]:
         """Yield all rows for every new partition, with new marks of ownership."""

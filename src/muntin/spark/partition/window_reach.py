@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from muntin.engine.declaration_checks import SINK_OPTIONS
 from muntin.model.settings import Settings
 from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow
+from muntin.plan.query import Emit, Query
 from muntin.planner.overload_plan import is_adapting
 from muntin.spark.exchange.deployment import PlacedQuery
 
@@ -70,29 +71,35 @@ def reach_of(queries: Iterable[PlacedQuery]) -> dict[tuple[int, str], WindowReac
 
 
 def reach_into(stream: str, placed: PlacedQuery, known: WindowReach) -> WindowReach:
-    """Return the reach into a stream with the windows of one more query.
+    """Return the reach into a stream with the windows of one more query."""
+    settings = settings_of(placed)
+    every = max(placed.query.every or 0, settings.join.reevaluation or 0)
+    for join in placed.query.joins if is_adapting(settings) else ():
+        known = known.joined(_limited_reach(stream, join, settings, every))
+    for source in placed.query.sources:
+        known = known.with_window(source.window, every) if source.relation == stream else known
+    return known
+
+
+def _limited_reach(stream: str, join: Query, settings: Settings, every: int) -> WindowReach:
+    """Return the reach of a limited join into a stream.
 
     In a limited join of k streams, whether a partial match of n members may probe depends on those
     of n - 1 members that came in its cycle, and these on others up to a window before. So the
-    choices are the same when the rows of k - 1 windows are replayed. The number expected in a
-    cycle, and the remainder of a limit, depend on the cycle before.
+    choices are nearly the same when the rows of k - 1 windows are replayed. The number expected in
+    a cycle, and the remainder of a limit, depend on the cycle before. Where matches are retracted
+    later, choices have to be the same, so all batches since a snapshot are kept.
     """
-    settings = settings_of(placed)
-    every = max(placed.query.every or 0, settings.join.reevaluation or 0)
-    sources = placed.query.sources
-    if not is_adapting(settings):
-        for source in sources:
-            known = known.with_window(source.window, every) if source.relation == stream else known
-        return known
-    fresh, own = dict(placed.query.freshness), WindowReach()
-    for place, source in enumerate(sources):
-        own = (
-            own.with_window(fresh.get(place, source.window), every)
-            if source.relation == stream
-            else own
-        )
-    own = own.times(max(len(sources) - 1, 1))
-    return known.joined(replace(own, micros=own.micros + _CYCLES * settings.overload.period))
+    fresh, own = dict(join.freshness), WindowReach()
+    for place, source in enumerate(join.sources):
+        if source.relation == stream:
+            own = own.with_window(fresh.get(place, source.window), every)
+    if own == WindowReach():
+        return own
+    if join.emit is Emit.CHANGES:
+        return replace(own, forever=True)
+    own = own.times(max(len(join.sources) - 1, 1))
+    return replace(own, micros=own.micros + _CYCLES * settings.overload.period)
 
 
 def settings_of(placed: PlacedQuery) -> Settings:

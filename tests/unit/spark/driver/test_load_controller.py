@@ -1,27 +1,20 @@
-"""Limits on Spark: samples and limits of the controller, and partitions that repeat choices."""
+"""Limits on Spark: samples and limits of the controller."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from muntin.engine.declarations import Declarations
 from muntin.errors import SettingError
-from muntin.model.catalog import Stream
 from muntin.plan.join import JoinPlan
+from muntin.spark.driver.limited_joins import limits_of
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.exchange.controls import NEVER, ControlRow, ProbeLimits
-from muntin.spark.exchange.deployment import DeployedQuery, Deployment
-from muntin.spark.exchange.messages import PartitionBatch, PartitionOutput
-from muntin.spark.exchange.packer import Packer
-from muntin.spark.partition.partition import RESULTS
-from muntin.spark.partition.recovery import RecoverablePartition
-from muntin.spark.partition.retained_batches import RetainedBatch
 from muntin.sql.streams import make_stream
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
@@ -40,13 +33,13 @@ def declared() -> Declarations:
     return found
 
 
-def planned(**settings: str) -> tuple[JoinPlan, Any]:
+def planned(**settings: str) -> tuple[str, list[JoinPlan], Any]:
     found = declared()
     for name, value in {**ADAPT, **settings}.items():
         found.set(name, value)
     own, plan = found.planned(found.read(SQL, "q"))
     assert isinstance(plan, JoinPlan)
-    return plan, own
+    return "q", [plan], own
 
 
 def controller(
@@ -244,73 +237,35 @@ def test_without_an_interval_resources_must_be_given() -> None:
     controller(interval=0.0, resources="100")[0].check_pace()
 
 
+def test_the_joins_of_a_query_are_limited_apart_and_reported_together() -> None:
+    found = declared()
+    found.set("overload", "adapt")
+    found.set("resources", "600")
+    sql = "SELECT A.k FROM A, B WHERE A.k = B.k UNION SELECT B.k FROM B, C WHERE B.k = C.k"
+    query = found.read(f"{sql} WINDOW 1 SECOND", "q")
+    limits = limits_of(query, *found.planned(query), found.knowledge())
+    sent: list[ControlRow] = []
+    made = LoadController(1, 2.0, sent.append)
+    made.add("q", limits.joins, limits.settings)
+    names = [join.query.name for join in limits.joins]
+    part = reported([900, 900], 2.0)
+    calm = reported([10, 10], 2.0)["overload"]["q"]
+    for batch in range(6):
+        counts = dict(zip(names, (part["overload"]["q"], calm), strict=True))
+        made.observe(batch, 0.5, [{**part, "overload": counts}])
+        analysed(made)
+    report = made.report()["q"]
+    assert report["overloaded"]
+    assert list(report["joins"]) == names
+    assert [one["overloaded"] for one in report["joins"].values()] == [True, False]
+    shares = [one["share_of_results"] for one in report["joins"].values()]
+    assert report["share_of_results"] == min(shares)
+    assert {limits.query for row in sent for limits in row.limits} == {*names}
+    made.drop("q")
+    assert made.report() == {}
+    made.close()
+
+
 def test_a_control_row_is_read_as_it_was_written() -> None:
     control = ControlRow("x", (("0", "A"),), (ProbeLimits("q", ((1.5, None),), (None,)),))
     assert ControlRow.from_text(control.to_text()) == control
-
-
-# -- partitions -----------------------------------------------------------------------------------
-
-
-def partition_batches(deployment: Deployment, seed: int) -> Iterator[PartitionBatch]:
-    """Yield fourteen batches of random rows; some of them set other limits."""
-    drawn = np.random.default_rng(seed)
-    packers = {name: Packer(deployment, name) for name in "ABC"}
-    at = 0
-    for batch in range(14):
-        length = int(drawn.integers(1, 4)) * SECOND // 2
-        parts, newest = [], {}
-        for name, packer in packers.items():
-            times = np.sort(drawn.integers(at, at + length, 20))
-            rows = pa.table(
-                {"k": drawn.integers(0, 3, 20), "ts": pa.array(times).cast(pa.timestamp("us"))}
-            )
-            newest[name] = int(times[-1])
-            parts += [part for partition, part in packer.pack(rows, 0) if partition == 0]
-        at += length
-        controls: tuple[str, ...] = ()
-        if drawn.random() < 0.5:
-            rates = tuple(
-                None if drawn.random() < 0.3 else float(drawn.integers(0, 40)) for _ in range(4)
-            )
-            controls = (
-                ControlRow(
-                    str(batch),
-                    limits=(ProbeLimits("q", (rates,), (float(drawn.integers(20, 120)),)),),
-                ).to_text(),
-            )
-        yield PartitionBatch(batch, 0, newest, tuple(parts), controls=controls)
-
-
-def results(outputs: list[PartitionOutput]) -> list[str]:
-    return [
-        str(row) for output in outputs if output.kind == RESULTS for row in output.table.to_pylist()
-    ]
-
-
-@pytest.mark.parametrize("choice", ["oldest", "newest", "random"])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_limited_partition_rebuilt_before_any_batch_makes_the_same_choices(
-    choice: str, seed: int
-) -> None:
-    streams = tuple(Stream(name, SCHEMA, "ts", 0) for name in "ABC")
-    deployment = Deployment(
-        streams, {}, (DeployedQuery("q", SQL, {**ADAPT, "probe_choice": choice}),), (), 1
-    )
-    plain = Deployment(streams, {}, (DeployedQuery("q", SQL, {}),), (), 1)
-    unbroken, complete = RecoverablePartition(deployment, 0), RecoverablePartition(plain, 0)
-    store: dict[int, tuple[RetainedBatch, PartitionBatch]] = {}
-    made, possible = 0, 0
-    for partition_batch in partition_batches(deployment, seed):
-        kept = RecoverablePartition.rebuilt(deployment, 0, store.values())
-        applied = kept.apply(partition_batch)
-        store[partition_batch.batch] = (applied.note, partition_batch)
-        for gone in applied.gone:
-            del store[gone]
-        expected = results(unbroken.apply(partition_batch).outputs)
-        assert results(applied.outputs) == expected
-        every = results(complete.apply(partition_batch).outputs)
-        assert set(expected) <= set(every)
-        made, possible = made + len(expected), possible + len(every)
-    assert 0 < made < possible
-    assert min(store) > 0, "some shares were let go"

@@ -70,8 +70,7 @@ class Parts:
             self.registry.declared.read(sql, name), Discarding()
         )
         self.registry.add(registered)
-        if registered.deployed.settings.get("overload") == "adapt":
-            self.load.add(cast("Any", registered.plan), settings)
+        self.load.add(name, registered.limited, settings)
         return self.reports.state_of(name)
 
     def start(self) -> None:
@@ -222,10 +221,17 @@ def test_limits_are_in_effect_in_live_runs_of_queries_that_can_be_limited(parts:
     parts.query(
         f"SELECT COUNT(*) AS n FROM A, B WHERE A.k = B.k WINDOW 1 MINUTE {ADAPT}", "counted"
     )
+    parts.query(f"SELECT COUNT(*) AS n FROM A, B WHERE A.k = B.k WINDOW 3 ROWS {ADAPT}", "by_rows")
     parts.start()
     given = {"scheduler": "mqt", "overload": "adapt"}
     assert effect(parts, "limited") == (given, {"scheduler": "lwo", "overload": "adapt"})
-    assert effect(parts, "counted") == (given, {"scheduler": "lwo", "overload": "queue"})
+    assert effect(parts, "counted") == (given, {"scheduler": "lwo", "overload": "adapt"})
+    assert effect(parts, "by_rows") == (given, {"scheduler": "lwo", "overload": "queue"})
+    why = parts.reports.stats("by_rows")["without_effect"]["overload"]
+    assert "retracts what leaves" in why
+    assert f"overload = 'adapt' has no effect: {why}" in parts.reports.explain("by_rows", 2)
+    assert "overload" not in parts.reports.stats("counted")["without_effect"]
+    assert "has no effect" not in parts.reports.explain("counted", 2)
     parts.run.live = False
     assert effect(parts, "limited") == (given, {"scheduler": "lwo", "overload": "queue"})
 
