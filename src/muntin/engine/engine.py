@@ -29,6 +29,7 @@ from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream
 from muntin.model.clock import Instant, parse_instant
+from muntin.plan.explanation import Explanation
 from muntin.runtime.dataflow import Dataflow, Frontier
 from muntin.runtime.memory_limit import check_memory
 from muntin.runtime.stream_input import StreamState
@@ -385,9 +386,10 @@ class Engine:
 
     # -- looking -----------------------------------------------------------------------------------
 
-    def explain(self, query: str | None = None) -> str:
+    def explain(self, query: str | None = None) -> Explanation:
         """Return the plans of all queries, or of one, as trees; after a run with measurements.
 
+        A notebook shows them as pictures, which ``svg()`` returns.
         :meth:`muntin.StandingQuery.plan` returns the same for machines.
         """
         return self._inspector.explain(query)
@@ -395,3 +397,6 @@ class Engine:
     def stats(self) -> dict[str, object]:
         """Return the counts of all streams and queries, and the watermark."""
         return self._inspector.stats()
+
+    def _repr_html_(self) -> str:
+        return self._inspector.engine_html()

@@ -9,9 +9,11 @@ from typing import Any
 from muntin.engine.explain import describe_query
 from muntin.engine.explain_pipeline import describe_running_pipeline
 from muntin.engine.fair_lock import FairLock
+from muntin.engine.notebook import engine_html, query_html
 from muntin.engine.query_registry import QueryEntry, QueryRegistry
 from muntin.model.clock import BEFORE_ALL, format_instant
-from muntin.plan.description import Description, draw, to_dict
+from muntin.plan.description import Description, to_dict
+from muntin.plan.explanation import Explanation
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.stalled_stream import Waiting, describe_waiting
@@ -30,11 +32,27 @@ class Inspector:
         self._dataflow = dataflow
         self._registry = registry
 
-    def explain(self, name: str | None) -> str:
+    def explain(self, name: str | None) -> Explanation:
         """Return the plans of one query or of all as trees."""
         with self._lock:
             chosen = self._registry.entries() if name is None else [self._registry.find(name)]
-            return "\n\n".join(draw(self.describe(entry)) for entry in chosen) or "no queries"
+            return Explanation(map(self.describe, chosen))
+
+    def engine_html(self) -> str:
+        """Return what a notebook shows of the engine."""
+        stats = self.stats()
+        with self._lock:
+            texts = {entry.query.name: entry.query.text for entry in self._registry.entries()}
+        return engine_html(stats, texts)
+
+    def query_html(self, name: str) -> str:
+        """Return what a notebook shows of a query."""
+        with self._lock:
+            entry = self._registry.find(name)
+            explained = Explanation([self.describe(entry)])
+            return query_html(
+                entry.query.name, entry.query.text, self.entry_stats(entry), explained
+            )
 
     def plan(self, name: str) -> dict[str, object]:
         """Return the plan of a query as nested dicts and lists."""

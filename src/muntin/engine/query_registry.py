@@ -19,6 +19,7 @@ from muntin.engine.fair_lock import FairLock
 from muntin.engine.subscription import BUFFER, Subscription
 from muntin.model.arguments import check_name
 from muntin.model.settings import Settings
+from muntin.plan.explanation import Explanation
 from muntin.plan.query import Query
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.query_group import Output
@@ -176,8 +177,8 @@ class StandingQuery:
         """Return rows in and out, response times, state rows and bytes, and the work done."""
         return self._inspector.query_stats(self.name)
 
-    def explain(self) -> str:
-        """Return how this query is run, as a tree for people."""
+    def explain(self) -> Explanation:
+        """Return how this query is run: a tree for people, a picture in a notebook."""
         return self._inspector.explain(self.name)
 
     def plan(self) -> dict[str, object]:
@@ -212,3 +213,6 @@ class StandingQuery:
 
     def __repr__(self) -> str:
         return f"StandingQuery({self.name!r})"
+
+    def _repr_html_(self) -> str:
+        return self._inspector.query_html(self.name)

@@ -24,6 +24,7 @@ from muntin.errors import InputError, RunError, SettingError
 from muntin.expressions.python_functions import Vectorized
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.clock import Instant, parse_instant, parse_interval
+from muntin.plan.explanation import Explanation
 from muntin.plan.query import Query
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.engine_parts import EngineParts
@@ -305,9 +306,12 @@ class SparkEngine:
         """Return all changes of a query so far, if its sink is memory."""
         return self._parts.reports.results(name)
 
-    def explain(self, query: str | None = None) -> str:
+    def explain(self, query: str | None = None) -> Explanation:
         """Return the plan of one query or of all, and how their streams are partitioned."""
         return self._parts.reports.explain(query, self.partitions)
+
+    def _repr_html_(self) -> str:
+        return self.explain().svg()
 
     @property
     def streaming(self) -> StreamingQuery | None:

@@ -12,8 +12,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from muntin.engine.notebook import spark_query_html
 from muntin.engine.subscription import BUFFER, Subscription
 from muntin.errors import MuntinError, RunError
+from muntin.plan.explanation import Explanation
 from muntin.spark.driver.change_queue import POLL
 from muntin.spark.driver.query_reports import QueryReports
 from muntin.spark.driver.query_state import QueryState
@@ -35,7 +37,7 @@ class QueryEngine(Protocol):
     def exception(self) -> RunError | None:
         """Return the error that ended the last run."""
 
-    def explain(self, query: str | None = None) -> str:
+    def explain(self, query: str | None = None) -> Explanation:
         """Return the plan of a query."""
 
 
@@ -154,7 +156,7 @@ class SparkQuery:
         """
         return self._reports.stats(self.name)
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """Return the plan of the query, and how its streams are partitioned."""
         return self._engine.explain(self.name)
 
@@ -197,3 +199,6 @@ class SparkQuery:
 
     def __repr__(self) -> str:
         return f"SparkQuery({self.name!r})"
+
+    def _repr_html_(self) -> str:
+        return spark_query_html(self.name, self.status["message"], self.explain())

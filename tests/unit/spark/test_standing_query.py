@@ -10,6 +10,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from muntin.errors import MuntinError, QuerySuspendedError, RunError
+from muntin.plan.description import Description
+from muntin.plan.explanation import Explanation
 from muntin.spark import SparkQuery
 
 SUSPENDED = QuerySuspendedError("q", "nothing works")
@@ -49,8 +51,8 @@ class Engine:
     def exception(self) -> RunError | None:
         return self.failed
 
-    def explain(self, query: str | None = None) -> str:
-        return f"plan of {query}"
+    def explain(self, query: str | None = None) -> Explanation:
+        return Explanation([Description("query", f"plan of {query}")])
 
     # -- the state of the query
 

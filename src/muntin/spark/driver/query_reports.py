@@ -13,7 +13,8 @@ from muntin.errors import CatalogError, InputError
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream
 from muntin.model.settings import OverloadMode, ProbeChoice, Scheduler, Settings
-from muntin.plan.description import Description, Fact, draw
+from muntin.plan.description import Description, Fact
+from muntin.plan.explanation import Explanation
 from muntin.runtime.join_scheduling import uncounted
 from muntin.runtime.overload_settings import overload_without_effect
 from muntin.spark.driver.explain import described
@@ -178,12 +179,11 @@ class QueryReports:
         query = self._registry.find(name).query
         return self._subscriptions.add(query.name, callback, buffer)
 
-    def explain(self, name: str | None, partitions: int) -> str:
+    def explain(self, name: str | None, partitions: int) -> Explanation:
         """Return the plan of one query or of all, and how their streams are partitioned."""
         queries = self._registry.queries
         chosen = list(queries.values()) if name is None else [self._registry.find(name)]
-        drawings = [draw(self._described(registered, partitions)) for registered in chosen]
-        return "\n\n".join(drawings) or "no queries"
+        return Explanation(self._described(registered, partitions) for registered in chosen)
 
     def _described(self, registered: RegisteredQuery, partitions: int) -> Description:
         query = registered.query
