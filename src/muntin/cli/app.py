@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from muntin import __version__
+from muntin.cli.project_files import RUN_ONCE, write_project
 from muntin.cli.run import RunOptions, run_app
 from muntin.cli.scripts import InvalidScriptError, check_app, read_app
 from muntin.engine.explain_pipeline import describe_any
@@ -255,6 +256,22 @@ def test(
         typer.echo(f"{len(reports) - len(failed)} passed, {len(failed)} failed")
     if failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A new or empty folder.", show_default=False)
+    ],
+) -> None:
+    """Write a small project to start from: a script, sample data, a golden test, a README."""
+    for path in write_project(folder):
+        typer.echo(printable(path))
+    _progress.print("Next:", style="bold")
+    where = shlex.quote(str(folder))
+    for step in (f"cd {where}", "muntin test unpaid.cqt", "muntin check app.sql"):
+        _progress.print(f"  {escape(printable(step))}", soft_wrap=True)
+    _progress.print(f"  {escape(RUN_ONCE)}", soft_wrap=True)
 
 
 def main() -> None:
