@@ -16,7 +16,7 @@ help: ## list the targets
 setup: ## create .venv from requirements.lock; install Java if it is missing
 	@scripts/setup.sh
 
-demo: setup ## run the demo on a local Spark: standing queries over two generated streams
+demo: setup ## play the demo on a local Spark: one query, sixteen queries, three times the load
 	@$(BIN)/muntin demo
 
 test: lint types layers pytest ## check everything (MUNTIN_PROFILE=fast|ci|deep, WORKERS=n)

@@ -1,4 +1,4 @@
-"""Run the demo and write its final screen to docs/demo.svg, the picture of the README."""
+"""Run the demo and write its second act to docs/demo.svg, the picture of the README."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rich.terminal_theme import MONOKAI
 from muntin.cli.demo import run_demo
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "demo.svg"
-_COLUMNS = 140
-_SECONDS = 20.0
+_COLUMNS = 120
+_SECONDS = 10.0
 _RATE = 400
 
 

@@ -201,17 +201,21 @@ def test_java_that_is_missing_or_too_old_ends_with_1_and_the_remedy(tmp_path: Pa
         assert "Traceback" not in done.stderr
 
 
-def test_the_demo_shows_results_without_a_terminal(tmp_path: Path) -> None:
-    done = command(tmp_path, "demo", "--seconds", "2")
+def test_the_demo_plays_its_acts_without_a_terminal(tmp_path: Path) -> None:
+    done = command(tmp_path, "demo", "--seconds", "2", "--rate", "100")
     assert done.returncode == 0, done.stderr
-    assert "muggy + 00:" in done.stdout
-    assert "readings in" in done.stdout.splitlines()[-4]
-    assert [line.split(":")[0] for line in done.stdout.splitlines()[-3:]] == [
-        "muggy",
-        "muggy_hour",
-        "alarms",
+    titles = re.findall(r"^Act \d of 3: .*$", done.stdout, re.MULTILINE)
+    assert [title.split(":")[0] for title in titles] == [
+        "Act 1 of 3",
+        "Act 2 of 3",
+        "Act 2 of 3",
+        "Act 3 of 3",
     ]
-    assert all(line.startswith("batch ") for line in done.stderr.splitlines())
+    assert re.search(r"muggy_1s [\d,]+ results after \d", done.stdout)
+    assert re.search(r"^  16 queries  Muntin \d", done.stdout, re.MULTILINE)
+    assert re.search(r"^At 3 times the load about \d+% of the results", done.stdout, re.MULTILINE)
+    assert "muntin init hello" in done.stdout.splitlines()[-3]
+    assert not done.stderr
 
 
 KILLED = """

@@ -73,14 +73,12 @@ def _show_version(*, wanted: bool) -> None:
 
 @app.command()
 def demo(
-    seconds: Annotated[
-        float, typer.Option(min=1, help="Duration, counted from when Spark has caught up.")
-    ] = 20.0,
+    seconds: Annotated[float, typer.Option(min=1, help="Duration of an act.")] = 10.0,
     rate: Annotated[
         int, typer.Option(min=1, max=100_000, help="Readings per second and stream.")
     ] = 400,
 ) -> None:
-    """Show three queries over two generated sensor streams on a local Spark."""
+    """Play three acts on a local Spark: one query, sixteen queries, three times the load."""
     from muntin.cli.demo import run_demo  # noqa: PLC0415 (pyspark takes a second to import)
 
     run_demo(seconds, rate)

@@ -259,10 +259,12 @@ class EngineRun:
         if streaming is None:
             return True
         try:
-            done = (
+            done = (  # PySpark takes whole seconds, and refuses 0
                 streaming.awaitTermination(ceil(timeout))
-                if timeout is not None
+                if timeout is not None and timeout > 0
                 else streaming.awaitTermination()
+                if timeout is None or not streaming.isActive
+                else False
             )
         except StreamingQueryException as error:
             raise self._explained(error) from error
