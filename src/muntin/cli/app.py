@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from muntin import __version__
+from muntin.cli.plan import plan_app
 from muntin.cli.project_files import RUN_ONCE, write_project
 from muntin.cli.run import RunOptions, run_app
 from muntin.cli.scripts import InvalidScriptError, check_app, read_app
@@ -44,6 +45,26 @@ AllowPath = Annotated[
     typer.Option(
         "--allow-path",
         help="Folder or URL that the script may access; repeatable. Default: any.",
+    ),
+]
+
+Master = Annotated[
+    str | None, typer.Option(help="Spark master, as for spark-submit. Default: this machine.")
+]
+Partitions = Annotated[
+    int | None, typer.Option(min=1, help="Number of state partitions. Default: one per core.")
+]
+Replace = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="QUERY", help="Start this query again and delete its earlier output; repeatable."
+    ),
+]
+ReplaceAll = Annotated[
+    bool,
+    typer.Option(
+        "--replace-all",
+        help="Do so for every query that has changed, and delete output of other runs.",
     ),
 ]
 
@@ -101,14 +122,8 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
         str | None,
         typer.Option(help="Folder or URL from which a later run resumes. Default: none."),
     ] = None,
-    master: Annotated[
-        str | None,
-        typer.Option(help="Spark master, as for spark-submit. Default: this machine."),
-    ] = None,
-    partitions: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of state partitions. Default: one per core."),
-    ] = None,
+    master: Master = None,
+    partitions: Partitions = None,
     buckets: Annotated[int | None, typer.Option(min=1, hidden=True)] = None,
     trigger: Annotated[
         str, typer.Option(help="Interval between the starts of micro-batches.")
@@ -125,20 +140,8 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
         typer.Option(help="File to which a line is appended for every batch, start and end."),
     ] = None,
     allow_path: AllowPath = None,
-    replace: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="QUERY",
-            help="Start this query again and delete its earlier output; repeatable.",
-        ),
-    ] = None,
-    replace_all: Annotated[
-        bool,
-        typer.Option(
-            "--replace-all",
-            help="Do so for every query that has changed, and delete output of other runs.",
-        ),
-    ] = False,
+    replace: Replace = None,
+    replace_all: ReplaceAll = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a script on Spark until Ctrl-C, or with --once until its input is processed."""
@@ -159,6 +162,36 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
             _given(allow_path),
             Replacement(replace_all, tuple(replace or ()), shlex.join(["muntin", *sys.argv[1:]])),
             until,
+        ),
+    )
+
+
+@app.command()
+def plan(  # noqa: PLR0913 (typer takes options as parameters)
+    script: Script,
+    *,
+    checkpoint: Annotated[
+        str,
+        typer.Option(help="Folder or URL that the run would resume from.", show_default=False),
+    ],
+    master: Master = None,
+    partitions: Partitions = None,
+    allow_path: AllowPath = None,
+    replace: Replace = None,
+    replace_all: ReplaceAll = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a run would keep, start again, drop or refuse in a checkpoint; change nothing."""
+    command = shlex.join(["muntin", "run", *sys.argv[2:]])
+    plan_app(
+        script,
+        RunOptions(
+            checkpoint=checkpoint,
+            master=master,
+            partitions=partitions,
+            as_json=as_json,
+            allowed_paths=_given(allow_path),
+            replace=Replacement(replace_all, tuple(replace or ()), command),
         ),
     )
 

@@ -57,6 +57,13 @@ class RunOptions:
 
 def run_app(path: Path, options: RunOptions) -> None:
     """Run a script; report all mistakes that can be found without Spark before starting it."""
+    check_options(path, options)
+    with _logging_to(options.log), stopping() as stop:
+        _run(path, options, stop)
+
+
+def check_options(path: Path, options: RunOptions) -> None:
+    """Raise all mistakes in a script and in options that can be found without Spark."""
     plans = read_app(path, Scope(AllowedPaths.of(options.allowed_paths), on_spark=True))
     if not plans:
         raise InputError(
@@ -66,8 +73,6 @@ def run_app(path: Path, options: RunOptions) -> None:
     _check_times(options)
     if options.checkpoint is not None and Path(options.checkpoint).is_file():
         raise InputError(f"the checkpoint {options.checkpoint} is a file", hint="Give a folder")
-    with _logging_to(options.log), stopping() as stop:
-        _run(path, options, stop)
 
 
 def _check_times(options: RunOptions) -> None:
@@ -101,7 +106,7 @@ def _run(path: Path, options: RunOptions, stop: threading.Event) -> None:
         Console(stderr=True, highlight=False).print("[dim]Spark is starting[/dim]")
     engine = None
     try:
-        engine = _engine(options, stop)
+        engine = engine_for(options, stop.is_set)
         _run_in(engine, path, options, stop, screen)
     except KeyboardInterrupt:
         if not stop.is_set():
@@ -115,8 +120,6 @@ def _run(path: Path, options: RunOptions, stop: threading.Event) -> None:
 def _run_in(
     engine: SparkEngine, path: Path, options: RunOptions, stop: threading.Event, screen: Screen
 ) -> None:
-    engine.sinks.default = "console"
-    engine.sinks.as_json = options.as_json
     if not sys.stdout.isatty():
         engine.sinks.most = sys.maxsize  # a file or a pipe gets all rows, a terminal only some
     engine.execute(read_text(path))
@@ -158,11 +161,12 @@ def _report_saved(engine: SparkEngine | None, options: RunOptions) -> None:
     console.print(f"{done}. {saved}.", soft_wrap=True, markup=False)
 
 
-def _engine(options: RunOptions, stop: threading.Event) -> SparkEngine:
+def engine_for(options: RunOptions, interrupted: Callable[[], bool] | None = None) -> SparkEngine:
+    """Start Spark and return an engine whose queries write to the console by default."""
     session = spark.local_session(
-        options.partitions or 2, master=options.master, interrupted=stop.is_set
+        options.partitions or 2, master=options.master, interrupted=interrupted
     )
-    return spark.SparkEngine(
+    engine = spark.SparkEngine(
         session,
         checkpoint=options.checkpoint,
         trigger=options.trigger,
@@ -171,6 +175,9 @@ def _engine(options: RunOptions, stop: threading.Event) -> SparkEngine:
         allowed_paths=options.allowed_paths,
         replace=options.replace,
     )
+    engine.sinks.default = "console"
+    engine.sinks.as_json = options.as_json
+    return engine
 
 
 @contextmanager

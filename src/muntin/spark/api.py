@@ -31,6 +31,7 @@ from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.engine_run import EngineRun, RunConfig
 from muntin.spark.driver.listener import OnProgress
 from muntin.spark.driver.live_declarations import LiveDeclarations
+from muntin.spark.driver.start_plan import StartPlan, plan_start
 from muntin.spark.replacement import Replacement
 from muntin.spark.session import hadoop_settings, local_session, warn_of_slow_settings
 from muntin.spark.sinks import SinkChoice, SinkMaker
@@ -216,6 +217,15 @@ class SparkEngine:
         self._parts.changes.wait()
 
     # -- running ---------------------------------------------------------------------------------
+
+    def plan_start(self) -> StartPlan:
+        """Return what a start would keep, start again, drop or refuse in the checkpoint, and why.
+
+        Nothing is changed, and another engine may be using the checkpoint. Only queries whose sink
+        is memory have a file with their columns there since they were declared.
+        """
+        with self._run.lock:
+            return plan_start(self._parts, self.partitions)
 
     def start(self) -> None:
         """Run until stopped: one micro-batch per trigger interval."""

@@ -23,6 +23,7 @@ from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.deployment_file import (
     PROGRAM,
     DeploymentFile,
+    StoredDeployment,
     encode_deployment,
     read_stored,
 )
@@ -108,6 +109,22 @@ class Checkpoint:
         CheckpointError
             When the checkpoint belongs to other declarations, or cannot be read.
         """
+        stored = self.stored(declared, replacement)
+        if stored is None:
+            return ResumePlan(uuid.uuid4().hex, declared, begins=True)
+        return plan_resume(stored, declared, restarted, replacement)
+
+    def stored(self, declared: Deployment, replacement: Replacement) -> StoredDeployment | None:
+        """Return what declared queries resume from; None if a run begins.
+
+        Changes of queries that never came into force are left out. Without a claim, this only
+        reads.
+
+        Raises
+        ------
+        CheckpointError
+            When the checkpoint belongs to other declarations, or cannot be read.
+        """
         stored = read_stored(self.files)
         state = self.manifests.load()
         self.lease.begin(state.batch)
@@ -120,7 +137,7 @@ class Checkpoint:
                     hint="Use an empty folder, or restore it",
                 )
             self._check_clearable(state, replacement)
-            return ResumePlan(uuid.uuid4().hex, declared, begins=True)
+            return None
         self._check_fits(stored.deployment, declared)
         self._check_state(state)
         # A change for a batch after an incomplete one has not come into force anywhere.
@@ -134,7 +151,7 @@ class Checkpoint:
             partitions=declared.partitions,
             functions=declared.functions,
         )
-        return plan_resume(replace(stored, deployment=deployment), declared, restarted, replacement)
+        return replace(stored, deployment=deployment)
 
     def _check_clearable(self, state: CommittedState, replacement: Replacement) -> None:
         """Raise if there is state or output of an earlier run, unless it may be deleted."""

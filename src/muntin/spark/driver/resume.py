@@ -34,8 +34,8 @@ def resume(parts: EngineParts, declared: Deployment) -> tuple[str, Deployment]:
     found = checkpoint.resume(declared, frozenset(parts.state.dropped), replacement)
     checkpoint.logs.check_intact()
     kept = [query for query in found.deployment.in_force() if query.name not in found.dropped]
-    claims = _claims(parts, found.run, [*kept, *found.added])
-    _check_sinks(parts, claims)
+    claims = claims_of(parts, found.run, [*kept, *found.added])
+    check_sinks(parts, claims)
     if found.begins:
         checkpoint.clear()
     rescale(checkpoint, found.deployment, parts.writer)
@@ -84,16 +84,17 @@ def _changed(parts: EngineParts, found: ResumePlan) -> Deployment:
     return deployment
 
 
-def _claims(
+def claims_of(
     parts: EngineParts, run: str, queries: Sequence[DeployedQuery]
 ) -> list[tuple[Sink, SinkOwner]]:
+    """Return the sinks of queries of a run, each with the owner that claims it."""
     registered = parts.registry.queries
     return [
         (registered[query.name.casefold()].sink, owner_of(parts, run, query)) for query in queries
     ]
 
 
-def _check_sinks(parts: EngineParts, claims: Sequence[tuple[Sink, SinkOwner]]) -> None:
+def check_sinks(parts: EngineParts, claims: Sequence[tuple[Sink, SinkOwner]]) -> None:
     """Raise if the folder of a sink holds output of others that may not be deleted."""
     replacement = parts.state.replacement
     obstacles = {}
@@ -109,13 +110,17 @@ def _check_sinks(parts: EngineParts, claims: Sequence[tuple[Sink, SinkOwner]]) -
 def _report(parts: EngineParts, found: ResumePlan) -> None:
     """Log which queries have started again, and why."""
     for name, changes in found.replaced.items():
-        sink = parts.registry.queries[name.casefold()].sink
-        deleted = sink.place() is not None or isinstance(sink, MemorySink)
         _log.info(
             "query %s is replaced (%s): it starts again, and %s",
             name,
             f"it has changed: {changes}" if changes else "it has not changed, but was named",
             "its earlier output was deleted"
-            if deleted
+            if deletes_output(parts, name)
             else "what its sink received before remains there",
         )
+
+
+def deletes_output(parts: EngineParts, query: str) -> bool:
+    """Return whether the earlier output of a query is deleted when it is replaced."""
+    sink = parts.registry.queries[query.casefold()].sink
+    return sink.place() is not None or isinstance(sink, MemorySink)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from muntin.plan.query import Emit
 from muntin.runtime.frames import CheckpointError
@@ -22,6 +23,31 @@ from muntin.spark.driver.query_meaning import changes_of
 from muntin.spark.exchange.deployment import DeployedQuery, Deployment
 from muntin.spark.exchange.deployment_file import StoredDeployment
 from muntin.spark.replacement import Replacement
+
+
+class Action(StrEnum):
+    """What a start does with a query."""
+
+    KEEP = "keep"
+    START = "start"
+    RESTART = "restart"
+    REPLACE = "replace"
+    DROP = "drop"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a start does with a query, and why.
+
+    ``query`` is as it is in force afterwards: what is kept has the incarnation that it had. What is
+    dropped, or refused, is as it was. ``restart`` leaves earlier output where it is, ``replace``
+    deletes it.
+    """
+
+    action: Action
+    query: DeployedQuery
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,58 +66,94 @@ class ResumePlan:
     begins: bool = False
 
 
-def plan_resume(
-    stored: StoredDeployment,
+def decide(
+    before: Deployment,
     declared: Deployment,
     restarted: frozenset[str],
     replacement: Replacement,
-) -> ResumePlan:
-    """Compare the queries in force with the declared ones.
+) -> dict[str, Decision]:
+    """Return what a start does with each query that is in force or declared, by name.
 
     Parameters
     ----------
-    stored : StoredDeployment
-        The run and the deployment of the checkpoint, without changes that never came into force.
+    before : Deployment
+        The deployment of the checkpoint, without changes that never came into force.
     declared : Deployment
         The deployment as it is declared now.
     restarted : frozenset of str
         Queries that were dropped and declared again since: they start again even if unchanged.
     replacement : Replacement
         The queries to replace.
+    """
+    running = {query.name: query for query in before.in_force()}
+    found = {}
+    for query in declared.queries:
+        was = running.pop(query.name, None)
+        if was is None:
+            found[query.name] = Decision(Action.START, query)
+        elif query.name in restarted:
+            found[query.name] = Decision(Action.RESTART, query, "it was dropped and declared again")
+        else:
+            found[query.name] = _decision(was, query, declared, replacement)
+    return found | {name: Decision(Action.DROP, query) for name, query in running.items()}
+
+
+def _decision(
+    was: DeployedQuery, query: DeployedQuery, declared: Deployment, replacement: Replacement
+) -> Decision:
+    """Return what a start does with a query that is in force and declared."""
+    changes = changes_of(was, query, declared)
+    if replacement.restarts(query.name) or (changes and replacement.allows(query.name)):
+        return Decision(Action.REPLACE, query, changes)
+    if changes:
+        return Decision(Action.REFUSE, was, changes)
+    if query.sink == was.sink or declared.bind(query).emit is not Emit.CHANGES:
+        return Decision(Action.KEEP, replace(query, incarnation=was.incarnation))
+    return Decision(
+        Action.RESTART,
+        query,
+        f"its sink was {was.sink or 'none'}: a new one has none of the rows that EMIT CHANGES may "
+        "retract",
+    )
+
+
+def plan_resume(
+    stored: StoredDeployment,
+    declared: Deployment,
+    restarted: frozenset[str],
+    replacement: Replacement,
+) -> ResumePlan:
+    """Return how to resume after what :func:`decide` returns.
 
     Raises
     ------
     CheckpointError
         When a query has changed and is not to be replaced.
     """
-    running = {query.name: query for query in stored.deployment.in_force()}
-    asked = {query.name: query for query in declared.queries}
-    resumed, replaced, refused = {}, {}, {}
-    for name, query in asked.items():
-        if name not in running or name in restarted:
-            continue
-        changes = changes_of(running[name], query, declared)
-        if replacement.restarts(name) or (changes and replacement.allows(name)):
-            replaced[name] = changes
-        elif changes:
-            refused[name] = changes
-        elif query.sink == running[name].sink or declared.bind(query).emit is not Emit.CHANGES:
-            resumed[name] = replace(query, incarnation=running[name].incarnation)
+    before = stored.deployment
+    decisions = decide(before, declared, restarted, replacement)
+    refused = {name: one for name, one in decisions.items() if one.action is Action.REFUSE}
     if refused:
-        raise _refusal(refused, running, replacement)
-    dropped = tuple(name for name in running if name not in resumed)
-    added = tuple(query for name, query in asked.items() if name not in resumed)
-    deployment = _with_settings(stored.deployment, running, resumed)
-    return ResumePlan(stored.run, deployment, dropped, added, replaced)
+        raise refusal(refused, replacement)
+    resumed = {name: one.query for name, one in decisions.items() if one.action is Action.KEEP}
+    running = {query.name: query for query in before.in_force()}
+    return ResumePlan(
+        stored.run,
+        _with_settings(before, running, resumed),
+        dropped=tuple(name for name in running if name not in resumed),
+        added=tuple(query for query in declared.queries if query.name not in resumed),
+        replaced={
+            name: one.reason for name, one in decisions.items() if one.action is Action.REPLACE
+        },
+    )
 
 
-def _refusal(
-    refused: Mapping[str, str], running: Mapping[str, DeployedQuery], replacement: Replacement
-) -> CheckpointError:
+def refusal(refused: Mapping[str, Decision], replacement: Replacement) -> CheckpointError:
+    """Return the error for queries that have changed and are not to be replaced."""
     facts = [
-        f"query {name} has changed ({changes}), so it can continue neither its state nor its "
-        f"results ({running[name].sink or 'no sink'})"
-        for name, changes in refused.items()
+        f"query {name} has changed ({one.reason}), so it can continue neither its state nor its "
+        f"results ({one.query.sink or 'no sink'})"
+        for name, one in refused.items()
     ]
     them = "it" if len(refused) == 1 else "them"
     return CheckpointError(
