@@ -77,8 +77,10 @@ def test_each_query_is_kept_started_replaced_or_dropped_as_planned(
         f"{folders.base}/state: batch {plan.batch} is complete",
         "state: redistributed from 1 to 2 partitions",
         "keep     kept     continues",
-        "replace  changed  starts again; its earlier results are deleted: "
-        "its windows: A [RANGE 50 seconds] is now [RANGE 5 seconds]",
+        (
+            "replace  changed  starts again; its earlier results are deleted: "
+            "its windows: A [RANGE 50 seconds] is now [RANGE 5 seconds]"
+        ),
         "start    fresh    starts",
         "drop     gone     is not declared any more; what its sink has received remains there",
     ]

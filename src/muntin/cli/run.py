@@ -161,7 +161,7 @@ def _report_saved(engine: SparkEngine | None, options: RunOptions) -> None:
     console.print(f"{done}. {saved}.", soft_wrap=True, markup=False)
 
 
-def engine_for(options: RunOptions, interrupted: Callable[[], bool] | None = None) -> SparkEngine:
+def engine_for(options: RunOptions, interrupted: Callable[[], bool] = lambda: False) -> SparkEngine:
     """Start Spark and return an engine whose queries write to the console by default."""
     session = spark.local_session(
         options.partitions or 2, master=options.master, interrupted=interrupted
