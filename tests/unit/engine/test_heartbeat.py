@@ -138,8 +138,15 @@ def test_a_silent_stream_does_not_hold_back_results(
     engine.push("B", [(1, 50 * SECOND)])
     engine.push("A", [(1, 100 * SECOND)])
     clock.now += 60 * SECOND
-    wait_until(lambda: len(query.answer()) == 1)
-    assert query.poll().column("k").to_pylist() == [1]
+    results: list[pa.Table] = []
+
+    def has_come() -> bool:
+        results.append(query.poll())
+        return len(results[-1]) > 0
+
+    wait_until(has_come)
+    assert results[-1].column("k").to_pylist() == [1]
+    assert len(query.answer()) == 1
 
 
 def test_a_query_that_fails_by_the_heartbeat_is_suspended(

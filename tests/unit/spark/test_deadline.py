@@ -46,7 +46,10 @@ def test_an_interrupt_does_not_cut_the_work_short() -> None:
     interrupted, ended = threading.Event(), threading.Event()
 
     def work() -> None:
-        signal.raise_signal(signal.SIGINT)
+        # To the main thread, as from a terminal: one to this thread would not end its wait.
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
         assert interrupted.wait(20)
         ended.set()
 
