@@ -111,9 +111,10 @@ class TopNOperator(Operator):
 def _tells_rows_apart(node: TopN) -> bool:
     """Return whether rows with equal sort keys are equal.
 
-    Positions in streams do so, except for rows of several partitions.
+    Positions in streams do so, except for rows of several partitions and for rows with numbers that
+    change.
     """
     if {key.column for key in node.order} >= set(node.columns):
         return True
     placed = any(key.hidden for key in node.order)
-    return placed and not any(isinstance(below, Exchange) for below in node.input.walk())
+    return placed and not any(isinstance(below, (Exchange, TopN)) for below in node.input.walk())

@@ -228,7 +228,6 @@ def numbered_node(
 
     The rule ``limit_numbers`` of the planner bounds the numbers by what QUALIFY states.
     """
-    width = len(rows.schema)
     names = {ref: ColumnRef(0, column.name) for ref, column in read.items()}
     at, node = len(read), rows
     for number, call in enumerate(select.calls):
@@ -241,7 +240,7 @@ def numbered_node(
         ]
         for key, item in zip(order, call.items, strict=True):
             check_ordered(rows.schema.field(key.column).type, item.tokens)
-        rest = tie_keys(rows.schema, set(by), width, ties)
+        rest = tie_keys(rows.schema if ties else node.schema, set(by), len(node.schema), ties)
         every = tuple(range(len(node.schema)))
         node = TopN(
             node, keys, (*order, *rest), len(order), None, 0, every, call.numbering, f"#n{number}"
