@@ -202,7 +202,7 @@ def test_java_that_is_missing_or_too_old_ends_with_1_and_the_remedy(tmp_path: Pa
 
 
 def test_the_demo_plays_its_acts_without_a_terminal(tmp_path: Path) -> None:
-    done = command(tmp_path, "demo", "--seconds", "2", "--rate", "100")
+    done = command(tmp_path, "demo", "--seconds", "2")
     assert done.returncode == 0, done.stderr
     titles = re.findall(r"^Act \d of 3: .*$", done.stdout, re.MULTILINE)
     assert [title.split(":")[0] for title in titles] == [
