@@ -31,6 +31,7 @@ from muntin.engine.registrar import Registrar
 from muntin.engine.suspended_query import SuspendedQuery
 from muntin.errors import InputError
 from muntin.expressions.python_functions import Vectorized
+from muntin.metrics.figures import QueryCounts
 from muntin.model.catalog import Catalog, Stream, Table, View
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.functions import FunctionSignature
@@ -267,7 +268,8 @@ class EngineCheckpoint:
             fact = Fact("suspended", reason, f"suspended: {reason}")
             described = Description("query", f"query {query.name}", (fact,))
             assert isinstance(stored.stats, dict), "stored with the reason"
-            entry.suspended = SuspendedQuery(query.name, reason, described, stored.stats)
+            counts = QueryCounts(stored.stats["rows_out"], stored.stats["rows_late"])
+            entry.suspended = SuspendedQuery(query.name, reason, described, stored.stats, counts)
         return entry
 
 

@@ -87,6 +87,8 @@ class Engine:
         """The dataflow that the engine drives; to be read only, while nothing runs."""
         self._registry = QueryRegistry(self._lock, self.dataflow, self._declared)
         self._inspector = Inspector(self._lock, self.dataflow, self._registry)
+        self.figures = self._inspector.figures
+        """Returns the figures of the engine; :mod:`muntin.metrics` exports them."""
         self._suspender = Suspender(self.dataflow, self._registry, self._inspector)
         self._live = Live(self._lock, self.dataflow, self._registry, self._suspender.run)
         self._registrar = Registrar(

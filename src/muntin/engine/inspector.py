@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
 from muntin.engine.explain import describe_query
 from muntin.engine.explain_pipeline import describe_running_pipeline
 from muntin.engine.fair_lock import FairLock
+from muntin.engine.figures import read_figures
 from muntin.engine.notebook import engine_html, query_html
 from muntin.engine.query_registry import QueryEntry, QueryRegistry
+from muntin.metrics.figures import EngineFigures
 from muntin.model.clock import BEFORE_ALL, format_instant
 from muntin.plan.description import Description, to_dict
 from muntin.plan.explanation import Explanation
@@ -76,11 +77,7 @@ class Inspector:
 
     def _waiting(self, entry: QueryEntry) -> Waiting | None:
         """Return the stream that a query waits for, and since when."""
-        stream = self._dataflow.group_of(entry.query.name).waits_for()
-        if stream is None:
-            return None
-        since = entry.since if stream.last_row is None else stream.last_row
-        return Waiting(stream.stream.name, stream.newest, time.monotonic() - since)
+        return entry.waits_for(self._dataflow.group_of(entry.query.name))
 
     def stats(self) -> dict[str, object]:
         """Return the counts of all streams and queries, and the least watermark."""
@@ -95,6 +92,11 @@ class Inspector:
                     entry.query.name: self.entry_stats(entry) for entry in self._registry.entries()
                 },
             }
+
+    def figures(self) -> EngineFigures:
+        """Return the figures that :mod:`muntin.metrics` exports."""
+        with self._lock:
+            return read_figures(self._dataflow, self._registry)
 
     def _stream_stats(self, state: StreamState) -> dict[str, int]:
         """Return the counts of a stream; of rows in several groups, the most that one holds."""

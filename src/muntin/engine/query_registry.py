@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -16,13 +17,19 @@ from muntin.engine.async_changes import AsyncChanges
 from muntin.engine.declarations import Declarations
 from muntin.engine.delivery import Deliveries
 from muntin.engine.fair_lock import FairLock
+from muntin.engine.figures import query_counts, stream_counts
+from muntin.engine.live_view import Display, LiveOptions, LiveView, Reading
 from muntin.engine.subscription import BUFFER, Subscription
+from muntin.errors import QuerySuspendedError
+from muntin.metrics.figures import QueryCounts, StreamCounts
+from muntin.metrics.finished import Finished
 from muntin.model.arguments import check_name
 from muntin.model.settings import Settings
 from muntin.plan.explanation import Explanation
 from muntin.plan.query import Query
 from muntin.runtime.dataflow import Dataflow
-from muntin.runtime.query_group import Output
+from muntin.runtime.query_group import Output, QueryGroup
+from muntin.runtime.stalled_stream import Waiting
 from muntin.state.columns import empty_table
 
 if TYPE_CHECKING:
@@ -51,6 +58,14 @@ class QueryEntry:
         """Return the rows that were not polled yet."""
         return sum(map(len, self.results))
 
+    def waits_for(self, group: QueryGroup) -> Waiting | None:
+        """Return the stream that the query waits for in its group, and since when."""
+        stream = group.waits_for()
+        if stream is None:
+            return None
+        since = self.since if stream.last_row is None else stream.last_row
+        return Waiting(stream.stream.name, stream.newest, time.monotonic() - since)
+
 
 class QueryRegistry:
     """Finds queries by name, whatever its case, and routes outputs to polls and subscribers."""
@@ -61,6 +76,10 @@ class QueryRegistry:
         self._dataflow = dataflow
         self._declared = declared
         self._entries: dict[str, QueryEntry] = {}
+        self.finished = Finished(QueryCounts())
+        """The counts of dropped queries."""
+        self.finished_streams = Finished(StreamCounts())
+        """The counts of dropped streams."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -75,9 +94,15 @@ class QueryRegistry:
         self._entries[entry.query.name.casefold()] = entry
 
     def remove(self, name: str) -> QueryEntry:
-        """Remove a query with its results and subscribers."""
+        """Remove a query, which still runs, with its results and subscribers; keep its counts."""
+        entry = self._entries[name.casefold()]
+        self.finished.add(entry.query.name, query_counts(self._dataflow, entry))
         self.deliveries.forget(name)
         return self._entries.pop(name.casefold())
+
+    def forget_stream(self, name: str) -> None:
+        """Keep the counts of a stream that is dropped next."""
+        self.finished_streams.add(name, stream_counts(self._dataflow.streams[name]))
 
     def find(self, name: str) -> QueryEntry:
         """Return a query, or raise an error that names those that exist."""
@@ -210,6 +235,51 @@ class StandingQuery:
         results go to the iterator and are not kept for ``poll``.
         """
         return self._registry.changes(self.name, buffer)
+
+    def live(
+        self,
+        seconds: float = 60.0,
+        refresh: float = 1.0,
+        *,
+        view: str = "chart",
+        display: Display | None = None,
+    ) -> LiveView:
+        """Show the query in a notebook, refreshed until it is dropped or the time is over.
+
+        Results stay available to ``poll``.
+
+        Parameters
+        ----------
+        seconds : float
+            How long it is refreshed.
+        refresh : float
+            The seconds between two updates; 0.1 or more.
+        view : str
+            ``"chart"``: results per second; ``"table"``: the first rows of the answer.
+        display : callable, optional
+            Shows HTML and returns a function that replaces it. None: the notebook that runs.
+
+        Returns
+        -------
+        LiveView
+            Its ``stop()`` ends it earlier.
+        """
+        options = LiveOptions(seconds, refresh, view, display)
+        return LiveView(self.name, partial(self._reading, answers=view == "table"), options)
+
+    def _reading(self, *, answers: bool) -> Reading:
+        stats: Any = self.stats()
+        if stats["suspended"]:
+            raise QuerySuspendedError(self.name, stats["suspended"])
+        figures = {
+            "rows in": stats["rows_in"],
+            "results": stats["rows_out"],
+            "p95 seconds": f"{stats['response_seconds']['p95']:.3g}",
+            "lag seconds": f"{stats['overload']['lag_seconds']:.3g}",
+            "rows in windows": sum(stats["state_rows"].values()),
+            "watermark": stats["watermark"],
+        }
+        return Reading(stats["rows_out"], figures, self.answer() if answers else None)
 
     def __repr__(self) -> str:
         return f"StandingQuery({self.name!r})"

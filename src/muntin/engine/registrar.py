@@ -117,5 +117,6 @@ class Registrar:
         if relation is None:
             return
         if isinstance(relation, Stream):
+            self._registry.forget_stream(relation.name)
             self._dataflow.remove(relation.name)
         self._dataflow.tables.pop(relation.name, None)

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from muntin.engine.figures import query_counts
 from muntin.engine.inspector import Inspector
 from muntin.engine.query_registry import QueryRegistry
 from muntin.errors import MuntinError, QuerySuspendedError
+from muntin.metrics.figures import QueryCounts
 from muntin.plan.description import Description, Fact
 from muntin.runtime.dataflow import Dataflow
 from muntin.runtime.query_group import Running, reason_of
@@ -32,10 +34,15 @@ class SuspendedQuery:
     reason: str
     described: Description
     stats: Mapping[str, Any]
+    counts: QueryCounts
 
     @classmethod
     def of(
-        cls, running: Running, described: Description, stats: Mapping[str, object]
+        cls,
+        running: Running,
+        described: Description,
+        stats: Mapping[str, object],
+        counts: QueryCounts,
     ) -> SuspendedQuery:
         """Return a query that failed, with its last plan and counts."""
         failure = running.failure
@@ -48,6 +55,7 @@ class SuspendedQuery:
             reason,
             replace(described, facts=(*described.facts, suspended)),
             {**stats, "suspended": reason, "buffers": buffers},
+            counts,
         )
 
     @property
@@ -71,7 +79,9 @@ class Suspender:
                 entry = self._registry.find(running.query.name)
                 described = self._inspector.describe(entry)
                 stats = self._inspector.entry_stats(entry)
-                suspended = entry.suspended = SuspendedQuery.of(running, described, stats)
+                counts = query_counts(self._dataflow, entry)
+                suspended = SuspendedQuery.of(running, described, stats, counts)
+                entry.suspended = suspended
                 expected = isinstance(running.failure, MuntinError)
                 _log.warning("%s", suspended.error, exc_info=None if expected else running.failure)
                 self._dataflow.drop(running.query.name)

@@ -141,8 +141,12 @@ class JoinMetrics:
 
     def _overload(self) -> dict[str, object]:
         """Return the overload mode and the lag of the join in event time."""
+        control = self._join.overload
+        return {"mode": control.mode, "lag_seconds": self.lag_seconds, **control.stats()}
+
+    @property
+    def lag_seconds(self) -> float:
+        """Return how far the join is behind the newest row of its streams, in event time."""
         newest, now = self._join.cursors.newest(), self._join.now
         behind = newest > BEFORE_ALL and now > BEFORE_ALL
-        control = self._join.overload
-        lag = max(newest - now, 0) / _SECOND if behind else 0.0
-        return {"mode": control.mode, "lag_seconds": lag, **control.stats()}
+        return max(newest - now, 0) / _SECOND if behind else 0.0

@@ -15,6 +15,17 @@ _BUCKETS_PER_DECADE = 20
 _LEAST = 1e-7
 _DECADES = 12
 
+_STEPS_PER_BOUND = 5
+_FIRST_STEP, _LAST_STEP = 3 * _BUCKETS_PER_DECADE, 9 * _BUCKETS_PER_DECADE
+BOUNDS = tuple(
+    float(f"{_LEAST * 10 ** (step / _BUCKETS_PER_DECADE):.3g}")
+    for step in range(_FIRST_STEP, _LAST_STEP + 1, _STEPS_PER_BOUND)
+)
+"""Upper bounds of exported response times: four per decade, from 100 µs to 100 s.
+
+They are rounded to three digits, so a time within 0.2 % of one may count on the other side.
+"""
+
 BUFFERS = ("input", "most_input", "join", "held", "most_held", "output")
 """The buffers of a query that are counted."""
 
@@ -89,6 +100,15 @@ class ResponseTimes:
             return 0.0
         place = int(np.searchsorted(np.cumsum(self._histogram), fraction * self.count))
         return min(float(_LEAST * 10 ** ((place + 1) / _BUCKETS_PER_DECADE)), self.longest)
+
+    def cumulative(self) -> tuple[int, ...]:
+        """Return how many results came within each of :data:`BOUNDS`, and at last of all.
+
+        They are read at once, so they fit together while another thread adds results.
+        """
+        sums = np.cumsum(self._histogram)
+        within = sums[_FIRST_STEP - 1 : _LAST_STEP : _STEPS_PER_BOUND]
+        return (*within.tolist(), int(sums[-1]))
 
     def stats(self) -> dict[str, float]:
         """Return mean, percentiles and maximum in seconds."""

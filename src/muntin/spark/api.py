@@ -124,6 +124,8 @@ class SparkEngine:
         self._parts.state.replacement = replacement
         self._declarations = LiveDeclarations(self._parts)
         self._run = EngineRun(self.spark, options, self._parts)
+        self.figures = self._parts.reports.figures
+        """Returns the figures after the last batch; :mod:`muntin.metrics` exports them."""
 
     # -- declarations ----------------------------------------------------------------------------
 

@@ -7,11 +7,13 @@ an engine that may run many.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from muntin.engine.live_view import Display, LiveOptions, LiveView, Reading
 from muntin.engine.notebook import spark_query_html
 from muntin.engine.subscription import BUFFER, Subscription
 from muntin.errors import MuntinError, RunError
@@ -197,8 +199,41 @@ class SparkQuery:
         """
         return self._reports.subscribe(self.name, callback, buffer)
 
+    def live(
+        self,
+        seconds: float = 60.0,
+        refresh: float = 1.0,
+        *,
+        view: str = "chart",
+        display: Display | None = None,
+    ) -> LiveView:
+        """Show the query in a notebook, refreshed until it is dropped or the time is over.
+
+        As :meth:`muntin.StandingQuery.live`, but a ``"table"`` has its counts, not the answer.
+        """
+        options = LiveOptions(seconds, refresh, view, display)
+        return LiveView(self.name, partial(_reading, self._state, self._reports), options)
+
     def __repr__(self) -> str:
         return f"SparkQuery({self.name!r})"
 
     def _repr_html_(self) -> str:
         return spark_query_html(self.name, self.status["message"], self.explain())
+
+
+def _reading(state: QueryState, reports: QueryReports) -> Reading:
+    """Return a query as a live view shows it; raise if it does not run any more."""
+    state.check_registered()
+    suspended = state.suspension()
+    if suspended is not None:
+        raise suspended
+    stats = reports.stats(state.name)
+    figures = {
+        "results": stats["rows_out"],
+        "p95 seconds": f"{stats['batch_response_seconds']['p95']:.3g}",
+        "rows in windows": stats["buffers"]["join"],
+        "rows waiting": stats["buffers"]["input"],
+        "watermark": stats["watermark"],
+        "waiting for": (stats["waiting_for"] or {}).get("stream"),
+    }
+    return Reading(stats["rows_out"], figures)

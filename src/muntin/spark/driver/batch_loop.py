@@ -36,6 +36,7 @@ from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.control_queue import ControlQueue
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.output_writer import OutputWriter
+from muntin.spark.driver.phase_clock import PhaseClock
 from muntin.spark.driver.query_changes import PendingChange, settled
 from muntin.spark.driver.query_reports import QueryReports
 from muntin.spark.driver.registry import SparkRegistry
@@ -217,7 +218,7 @@ class BatchLoop:
 
     def _run(self, outputs: DataFrame, controls: Controls, spark: int | None) -> None:
         """Run the partitions, and complete the batch."""
-        began = time.monotonic()
+        clock, began = PhaseClock(self._writer.metrics.phases), time.monotonic()
         batch = self._next()
         context = outputs.sparkSession.sparkContext
         self._name_jobs(context, batch)
@@ -228,16 +229,19 @@ class BatchLoop:
             batch, state.version, state.token, controls, results, previous_files(state)
         )
         order.give(context)
+        clock.end("plan")
         with ThreadPoolExecutor(1) as pool:  # beside the job, as it waits for the disk
             synced = None if spark is None else pool.submit(self._checkpoint.logs.sync, spark)
             found = self._writer.run(outputs, batch, self._stage_job)
         if synced is not None:
             synced.result()
+        clock.end("partitions")
         self._checkpoint.lease.check()
         self._writer.write(found, batch, self._registry.queries, self._registry.streams())
         for name in self._writer.suspended:
             # Partitions in which it still runs must not push results.
             self._subscriptions.forget(name)
+        clock.end("sinks")
         if self._state.live:
             metrics = [json.loads(row["blob"]) for row in found.get((STATS, ""), ())]
             self._load.observe(batch, time.monotonic() - began, metrics)
@@ -256,6 +260,7 @@ class BatchLoop:
         self._writer.spool.clear()
         done = self._checkpoint.manifests.state.version
         remove_carried(self._state.current(), done, self._checkpoint.shared.below("carried"))
+        clock.end("commit")
         if spark is None:
             self._report(time.monotonic() - began)
 

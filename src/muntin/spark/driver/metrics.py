@@ -5,6 +5,7 @@ Counts start with the process, not with the checkpoint. A batch that runs again 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from muntin.engine.figures import histogram_of
+from muntin.metrics.figures import QueryCounts
+from muntin.metrics.finished import Finished
 from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.runtime.stalled_stream import Waiting
@@ -111,6 +115,15 @@ class RunMetrics:
     """By stream, the arrival of its last row."""
     due: int | None = BEFORE_ALL
     """The first instant at which time alone can change a result; None if there is none."""
+    finished: Finished[QueryCounts] = field(default_factory=lambda: Finished(QueryCounts()))
+    """The counts of dropped queries."""
+    batches: int = 0
+    last_batch: float | None = None
+    """The time at which the last batch was written."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """Seconds spent in the phases of batches."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held while counts change that belong together."""
     _noted: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def add(
@@ -121,9 +134,20 @@ class RunMetrics:
         late: Mapping[str, int],
     ) -> None:
         """Add the reports of the partitions on a batch, and its counts of results and late rows."""
-        if batch <= self.batch:
-            return
+        if batch > self.batch:
+            with self.lock:
+                self._add(batch, reports, results, late)
+
+    def _add(
+        self,
+        batch: int,
+        reports: Sequence[Mapping[str, Any]],
+        results: Mapping[str, int],
+        late: Mapping[str, int],
+    ) -> None:
         self.batch = batch
+        self.batches += 1
+        self.last_batch = time.time()
         self.results.update(results)
         self.late.update(late)
         self.last_results = dict(results)
@@ -167,10 +191,17 @@ class RunMetrics:
         return Waiting(clock.waiting_for, clock.newest, time.monotonic() - since)
 
     def forget(self, key: str) -> None:
-        """Forget a dropped query."""
-        self.clocks.pop(key, None)
-        self.results.pop(key, None)
-        self.queries.pop(key, None)
+        """Forget a dropped query, but for its counters."""
+        with self.lock:
+            self.finished.add(key, self.query_counts(key))
+            self.clocks.pop(key, None)
+            self.results.pop(key, None)
+            self.queries.pop(key, None)
+
+    def query_counts(self, key: str) -> QueryCounts:
+        """Return the counters of a query since it was registered."""
+        own = self.queries.get(key, QueryMetrics())
+        return QueryCounts(self.results[key], 0, histogram_of(own.overall))
 
     def report(self, streams: Sequence[str], queries: Mapping[str, str]) -> dict[str, Any]:
         """Return the metrics for progress; ``queries`` maps keys to names."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from muntin.engine.subscription import Subscription
 from muntin.errors import CatalogError, InputError
+from muntin.metrics.figures import EngineFigures
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream
 from muntin.model.settings import OverloadMode, ProbeChoice, Scheduler, Settings
@@ -18,6 +19,7 @@ from muntin.plan.explanation import Explanation
 from muntin.runtime.join_scheduling import uncounted
 from muntin.runtime.overload_settings import overload_without_effect
 from muntin.spark.driver.explain import described
+from muntin.spark.driver.figures import read_figures
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.metrics import QueryMetrics
 from muntin.spark.driver.output_writer import OutputWriter
@@ -75,6 +77,17 @@ class QueryReports:
             ]
             query["suspended"] = suspended.get(name)
         return report
+
+    def figures(self) -> EngineFigures:
+        """Return the figures after the last batch, which :mod:`muntin.metrics` exports."""
+        queries = [one.query.name for one in list(self._registry.queries.values())]
+        limited, streams = self._load.report(), self._registry.streams()
+        return read_figures(
+            self._writer.metrics,
+            [stream.name for stream in streams],
+            {name: limited.get(name) for name in queries},
+            self._writer.suspended,
+        )
 
     def _in_effect(self, name: str, *, limited: bool) -> dict[str, str]:
         """Return the scheduler and the overload mode by which a query runs.
