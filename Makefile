@@ -7,8 +7,8 @@ LOCK_FLAGS ?=
 export MUNTIN_PROFILE ?= ci
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types layers pytest test-connectors bench docs format lock
-.PHONY: clean
+.PHONY: help setup demo test check lint types layers pytest test-connectors test-console bench docs
+.PHONY: format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -41,6 +41,10 @@ test-connectors: setup ## test against an S3 server on this machine; needs Maven
 	@scripts/connectors.sh
 	$(BIN)/pytest -m connectors tests/connectors
 
+test-console: setup ## test the web console in Chromium, which is installed if missing
+	@scripts/console.sh
+	$(BIN)/pytest -m console tests/console
+
 bench: setup ## run all benchmarks into docs/results, up to two hours; resumes after an interruption
 	$(BIN)/python -m benchmarks all --resume
 
@@ -56,6 +60,6 @@ lock: ## write requirements.lock from pyproject.toml (LOCK_FLAGS=--upgrade for n
 	@scripts/lock.sh $(LOCK_FLAGS)
 
 clean: ## remove .venv and everything that tools left behind
-	rm -rf .venv .connectors .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .connectors .console .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	rm -rf build dist site src/*.egg-info
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

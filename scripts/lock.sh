@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Write requirements.lock from pyproject.toml, and tests/connectors/requirements.lock from the file
-# beside it: every version pinned, every file hashed, for all supported Pythons and platforms.
+# Write requirements.lock from pyproject.toml, and requirements.lock in tests/connectors and
+# tests/console from the files beside them: every version pinned, every file hashed, for all supported Pythons and platforms.
 # Existing pins are kept unless the sources exclude them; arguments go to uv, e.g. `make lock
 # LOCK_FLAGS=--upgrade` or `make lock LOCK_FLAGS='--upgrade-package numba'`.
 set -eu
@@ -39,3 +39,5 @@ lock pyproject.toml requirements.lock "All dependencies to run, test and build m
     --extra dev "$@"
 lock tests/connectors/requirements.in tests/connectors/requirements.lock \
     "The S3 server of make test-connectors" "$@"
+lock tests/console/requirements.in tests/console/requirements.lock \
+    "The browser driver of make test-console" "$@"

@@ -38,6 +38,7 @@ def test_a_wheel_has_all_modules_the_command_and_the_types(tmp_path: Path) -> No
         ROOT / "README.md",
         ROOT / "LICENSE",
         *sorted((ROOT / "src" / "muntin").rglob("*.py")),
+        *sorted((ROOT / "src" / "muntin" / "console" / "static").iterdir()),
     ]:
         target = source / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +65,8 @@ def test_a_wheel_has_all_modules_the_command_and_the_types(tmp_path: Path) -> No
         str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "muntin").rglob("*.py")
     } <= names
     assert "muntin/py.typed" in names
+    page = ROOT / "src" / "muntin" / "console" / "static"
+    assert {f"muntin/console/static/{file.name}" for file in page.iterdir()} <= names
     scripts = next(name for name in names if name.endswith("entry_points.txt"))
     assert "muntin = muntin.cli:main" in zipfile.ZipFile(wheel).read(scripts).decode()
     assert not any(name.startswith("tests") for name in names)
@@ -83,6 +86,7 @@ WITHOUT_EXTRAS = """
 import sys
 
 OPTIONAL = {"pandas", "pyspark", "typer", "rich", "hypothesis", "matplotlib", "scipy"}
+OPTIONAL |= {"anyio", "starlette", "uvicorn"}
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
@@ -125,4 +129,8 @@ def test_what_needs_an_extra_names_it() -> None:
     assert (
         "pip install 'muntin[spark]'"
         in run_without_extras("from muntin.spark import SparkEngine").stderr
+    )
+    assert (
+        "pip install 'muntin[console]'"
+        in run_without_extras("import muntin; muntin.Engine().console()").stderr
     )

@@ -6,17 +6,19 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from muntin import __version__
 from muntin.cli.plan import plan_app
 from muntin.cli.project_files import RUN_ONCE, write_project
 from muntin.cli.run import RunOptions, run_app
 from muntin.cli.scripts import InvalidScriptError, check_app, read_app
+from muntin.console.address import DEFAULT, is_address
 from muntin.engine.explain_pipeline import describe_any
 from muntin.engine.script_check import Scope
 from muntin.errors import MuntinError, RunError, SqlError
@@ -105,7 +107,20 @@ def demo(
     run_demo(seconds, rate)
 
 
-@app.command()
+class _RunCommand(TyperCommand):
+    """``muntin run``, whose ``--console`` may come without an address, which typer cannot say."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give a bare ``--console`` its default."""
+        given = []
+        for place, each in enumerate(args):
+            following = args[place + 1] if place + 1 < len(args) else ""
+            bare = each == "--console" and not is_address(following)
+            given += [f"--console={DEFAULT}"] if bare else [each]
+        return super().parse_args(ctx, given)
+
+
+@app.command(cls=_RunCommand)
 def run(  # noqa: PLR0913 (typer takes options as parameters)
     script: Script,
     *,
@@ -142,6 +157,17 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
     allow_path: AllowPath = None,
     replace: Replace = None,
     replace_all: ReplaceAll = False,
+    console: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[HOST:PORT]",
+            help="Serve the web console; its address is printed. Default: 127.0.0.1:8321.",
+        ),
+    ] = None,
+    console_read_only: Annotated[
+        bool,
+        typer.Option("--console-read-only", help="Let the console add and drop no queries."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a script on Spark until Ctrl-C, or with --once until its input is processed."""
@@ -162,6 +188,8 @@ def run(  # noqa: PLR0913 (typer takes options as parameters)
             _given(allow_path),
             Replacement(replace_all, tuple(replace or ()), shlex.join(["muntin", *sys.argv[1:]])),
             until,
+            console,
+            console_read_only,
         ),
     )
 

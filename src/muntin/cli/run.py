@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from rich.console import Console
 from muntin import spark
 from muntin.cli.progress_view import ProgressView, Screen
 from muntin.cli.scripts import read_app, read_text
+from muntin.console.address import DEFAULT, read_address
 from muntin.engine.script_check import Scope
 from muntin.errors import InputError, MuntinError, SettingError
 from muntin.model.allowed_paths import AllowedPaths
@@ -48,6 +50,9 @@ class RunOptions:
     replace: Replacement = NOTHING
     until: str | None = None
     """An instant: the run ends as under ``once``, after time has advanced to it."""
+    console: str | None = None
+    """The address of the web console, ``HOST:PORT``; None: there is none."""
+    console_read_only: bool = False
 
     @property
     def ends(self) -> bool:
@@ -71,6 +76,10 @@ def check_options(path: Path, options: RunOptions) -> None:
         )
     options.replace.check(plan.query.name for plan in plans)
     _check_times(options)
+    if options.console is not None:
+        read_address(options.console)
+    elif options.console_read_only:
+        raise SettingError("--console-read-only is without a console", hint="Add --console")
     if options.checkpoint is not None and Path(options.checkpoint).is_file():
         raise InputError(f"the checkpoint {options.checkpoint} is a file", hint="Give a folder")
 
@@ -125,11 +134,25 @@ def _run_in(
     engine.execute(read_text(path))
     if stop.is_set():
         return
-    if options.ends:
-        watch(engine, screen, stop, lambda: engine.process_available(options.until))
-        return
-    engine.start()
-    watch(engine, screen, stop, engine.await_termination)
+    with _console(engine, options):
+        if options.ends:
+            watch(engine, screen, stop, lambda: engine.process_available(options.until))
+            return
+        engine.start()
+        watch(engine, screen, stop, engine.await_termination)
+
+
+def _console(engine: SparkEngine, options: RunOptions) -> AbstractContextManager[object]:
+    """Open the web console, if there is one, and print its address."""
+    if options.console is None:
+        return nullcontext()
+    opened = engine.console(
+        None if options.console == DEFAULT else options.console,
+        read_only=options.console_read_only,
+    )
+    text = json.dumps({"console": opened.url}) if options.as_json else f"Console: {opened.url}"
+    Console(stderr=True, highlight=False).print(text, soft_wrap=True, markup=False)
+    return opened
 
 
 def _report_saved(engine: SparkEngine | None, options: RunOptions) -> None:

@@ -10,11 +10,15 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from muntin.console.opening import open_console
+from muntin.console.source import TextPage
 from muntin.engine.background import Live
 from muntin.engine.checkpoint import EngineCheckpoint, read_folder
+from muntin.engine.console_source import EngineParts, EngineSource
 from muntin.engine.declarations import Declarations, unknown_stream
 from muntin.engine.fair_lock import FairLock
 from muntin.engine.heartbeat import EventClock, read_heartbeat
@@ -25,6 +29,7 @@ from muntin.engine.registrar import Registrar, read_clock
 from muntin.engine.suspended_query import Suspender
 from muntin.expressions.python_functions import Vectorized
 from muntin.kernels.jit import prepare
+from muntin.metrics import CONTENT_TYPE, prometheus_text
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.arguments import check_name, read_timeout
 from muntin.model.catalog import Stream
@@ -37,6 +42,9 @@ from muntin.sql.python_functions import make_function
 from muntin.sql.streams import make_stream, make_table, read_slack
 from muntin.sql.types import build_schema
 from muntin.state.batch import Batch, batch_of
+
+if TYPE_CHECKING:
+    from muntin.console.server import Console
 
 
 def _system_clock() -> int:
@@ -399,6 +407,32 @@ class Engine:
     def stats(self) -> dict[str, object]:
         """Return the counts of all streams and queries, and the watermark."""
         return self._inspector.stats()
+
+    def console(self, address: str | None = None, *, read_only: bool = False) -> Console:
+        """Open a web console: live views, and queries added and dropped in a browser.
+
+        Needs ``muntin[console]``. It runs in a separate thread until its ``stop`` is called, also
+        as ``with engine.console() as console: ...``.
+
+        Parameters
+        ----------
+        address : str, optional
+            ``HOST:PORT``; port 0 takes any free one. None: ``127.0.0.1:8321``, or a free port if
+            that one is taken. Addresses of this machine alone are safe; at others, who reads the
+            network can read the token.
+        read_only : bool
+            Refuse to add and drop queries.
+
+        Returns
+        -------
+        Console
+            Its ``url`` contains the token without which the console answers nothing.
+        """
+        parts = EngineParts(
+            self._lock, self._declared, self.dataflow, self._registry, self._inspector
+        )
+        pages = {"/metrics": TextPage(CONTENT_TYPE, lambda: prometheus_text(self))}
+        return open_console(EngineSource(self, parts), address, read_only=read_only, pages=pages)
 
     def _repr_html_(self) -> str:
         return self._inspector.engine_html()

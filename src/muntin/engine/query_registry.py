@@ -80,6 +80,7 @@ class QueryRegistry:
         """The counts of dropped queries."""
         self.finished_streams = Finished(StreamCounts())
         """The counts of dropped streams."""
+        self._taps: dict[str, list[Callable[[pa.Table], None]]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -98,6 +99,7 @@ class QueryRegistry:
         entry = self._entries[name.casefold()]
         self.finished.add(entry.query.name, query_counts(self._dataflow, entry))
         self.deliveries.forget(name)
+        self._taps.pop(name.casefold(), None)
         return self._entries.pop(name.casefold())
 
     def forget_stream(self, name: str) -> None:
@@ -121,6 +123,8 @@ class QueryRegistry:
         """Keep results for poll and for subscribers; a query with live ones keeps none for poll."""
         deliveries = self.deliveries
         for name, table in outputs:
+            for tap in self._taps.get(name.casefold(), ()):
+                tap(table)
             subscribers = [*deliveries.of(name), *deliveries.feeds(name)]
             if subscribers:
                 deliveries.hand(name, table)
@@ -163,6 +167,22 @@ class QueryRegistry:
         with self._lock:
             self.find(name)
             return self.deliveries.subscribe(name, callback, buffer)
+
+    def tap(self, name: str, callback: Callable[[pa.Table], None]) -> Callable[[], None]:
+        """Call a function with the results of a query, and return what ends that.
+
+        It is called under the lock, so it must return at once. Polls and subscribers get the
+        results all the same.
+        """
+        with self._lock:
+            key = self.find(name).query.name.casefold()
+            self._taps[key] = [*self._taps.get(key, ()), callback]
+
+        def cancel() -> None:
+            with self._lock:
+                self._taps[key] = [each for each in self._taps.get(key, ()) if each != callback]
+
+        return cancel
 
     def changes(self, name: str, buffer: int) -> AsyncChanges:
         """Return the results of a query from now on, for the event loop that runs."""

@@ -75,6 +75,29 @@ class ResponseTimes:
         self.longest = max(self.longest, other.longest)
         self._histogram += other._histogram
 
+    def since(self, earlier: ResponseTimes) -> ResponseTimes:
+        """Return those noted after a copy was made; all of them, if it is of another query.
+
+        >>> times = ResponseTimes()
+        >>> times.add(1.0, 0.9, 5)
+        >>> before = times.copy()
+        >>> times.add(2.0, 1.0, 1)
+        >>> times.since(before).count
+        1
+        """
+        if earlier.count > self.count:
+            return self.copy()
+        return ResponseTimes(
+            self.count - earlier.count,
+            self.total - earlier.total,
+            self.longest,
+            self._histogram - earlier._histogram,
+        )
+
+    def copy(self) -> ResponseTimes:
+        """Return them as they are now."""
+        return ResponseTimes(self.count, self.total, self.longest, self._histogram.copy())
+
     def to_json(self) -> dict[str, Any]:
         """Return all of it for JSON; of the histogram only the steps that are not empty."""
         steps = np.flatnonzero(self._histogram)

@@ -11,21 +11,25 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from muntin.console.opening import open_console
+from muntin.console.source import TextPage
 from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.input_rows import read_rows
 from muntin.engine.table_files import load_table
 from muntin.errors import InputError, RunError, SettingError
 from muntin.expressions.python_functions import Vectorized
+from muntin.metrics import CONTENT_TYPE, prometheus_text
 from muntin.model.allowed_paths import AllowedPaths
 from muntin.model.clock import Instant, parse_instant, parse_interval
 from muntin.plan.explanation import Explanation
 from muntin.plan.query import Query
+from muntin.spark.console_source import SparkSource
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.engine_run import EngineRun, RunConfig
@@ -41,6 +45,9 @@ from muntin.spark.storage import checkpoint_place, storage_at
 from muntin.spark.temp_files import HeldFolder, sweep
 from muntin.sql.python_functions import make_function
 from muntin.sql.streams import make_stream, make_table, read_slack
+
+if TYPE_CHECKING:
+    from muntin.console.server import Console
 
 _SETTLE = 600.0
 _STOP = 60.0
@@ -321,6 +328,15 @@ class SparkEngine:
     def explain(self, query: str | None = None) -> Explanation:
         """Return the plan of one query or of all, and how their streams are partitioned."""
         return self._parts.reports.explain(query, self.partitions)
+
+    def console(self, address: str | None = None, *, read_only: bool = False) -> Console:
+        """Open a web console, see :meth:`muntin.Engine.console`; also before the engine starts.
+
+        While a browser shows the results of a query, it is a subscriber of that query.
+        """
+        source = SparkSource(self, self._parts, self._run.lock)
+        pages = {"/metrics": TextPage(CONTENT_TYPE, lambda: prometheus_text(self))}
+        return open_console(source, address, read_only=read_only, pages=pages)
 
     def _repr_html_(self) -> str:
         return self.explain().svg()

@@ -8,7 +8,8 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -94,6 +95,8 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["app.sql", "--log", "none/run.log"], "cannot write the log 'none/run.log'"),
         (["app.sql", "--checkpoint", "app.sql"], "is a file"),
         (["app.sql", "--frobnicate"], "frobnicate"),
+        (["app.sql", "--console", "here:there"], "the console cannot listen at 'here:there'"),
+        (["app.sql", "--console-read-only"], "Add --console"),
     ],
 )
 def test_mistakes_end_with_2_before_spark_is_started(
@@ -370,3 +373,47 @@ def test_a_query_to_replace_that_is_not_declared_is_refused_before_spark_starts(
     said = capsys.readouterr().err
     assert told in said
     assert "Spark is starting" not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "address"),
+    [
+        (["--console"], None),
+        (["--console", "--once"], None),
+        (["--console", "127.0.0.1:9"], "127.0.0.1:9"),
+        (["--console=:9"], ":9"),
+    ],
+)
+def test_a_console_is_open_while_the_run_lasts_and_its_address_is_printed(
+    script: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    address: str | None,
+) -> None:
+    engine = Engine(lambda: None)
+    url = "http://127.0.0.1:1/?token=secret"
+
+    @contextmanager
+    def opened() -> Iterator[None]:
+        yield
+        engine.ran.append("closed")
+
+    def console(where: str | None, *, read_only: bool) -> Any:
+        engine.ran.append(f"console {where} {read_only}")
+        found = opened()
+        found.url = url  # type: ignore[attr-defined]
+        return found
+
+    engine.console = console  # type: ignore[attr-defined]
+    monkeypatch.setattr(spark, "SparkEngine", lambda *_, **__: engine, raising=False)
+    options = ["--console-read-only", *arguments]
+    assert (
+        run(
+            [*options, str(script)] if "--once" in options else [str(script), *options], monkeypatch
+        )
+        == 0
+    )
+    assert f"Console: {url}" in capsys.readouterr().err
+    assert engine.ran[1] == f"console {address} True"
+    assert engine.ran[-1] == "closed"

@@ -14,7 +14,7 @@ from muntin.metrics.figures import EngineFigures
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream
 from muntin.model.settings import OverloadMode, ProbeChoice, Scheduler, Settings
-from muntin.plan.description import Description, Fact
+from muntin.plan.description import Description, Fact, to_dict
 from muntin.plan.explanation import Explanation
 from muntin.runtime.join_scheduling import uncounted
 from muntin.runtime.overload_settings import overload_without_effect
@@ -197,6 +197,11 @@ class QueryReports:
         queries = self._registry.queries
         chosen = list(queries.values()) if name is None else [self._registry.find(name)]
         return Explanation(self._described(registered, partitions) for registered in chosen)
+
+    def plans(self, partitions: int) -> list[dict[str, object]]:
+        """Return the plans of all queries as nested dicts and lists."""
+        registered = list(self._registry.queries.values())
+        return [to_dict(self._described(each, partitions)) for each in registered]
 
     def _described(self, registered: RegisteredQuery, partitions: int) -> Description:
         query = registered.query
