@@ -233,3 +233,10 @@ def test_the_lock_of_the_s3_server_has_hashes_and_names_no_registry() -> None:
     assert re.search(r"^moto==", lock, re.MULTILINE)
     assert lock.count("--hash=sha256:") >= lock.count("==")
     assert "://" not in lock
+
+
+def test_the_lock_of_the_browser_driver_has_hashes_and_names_no_registry() -> None:
+    lock = (ROOT / "tests" / "console" / "requirements.lock").read_text()
+    assert re.search(r"^playwright==", lock, re.MULTILINE)
+    assert lock.count("--hash=sha256:") >= lock.count("==")
+    assert "://" not in lock

@@ -95,7 +95,8 @@ class Graph:
             label if kind == "join" else f"window of {label}",
             [text for text in (", ".join(facts), *lines, *filters) if text],
         )
-        node.rows_held = sum(each.get("rows_held") or 0 for each in sources)
+        held = [each["rows_held"] for each in sources if each.get("rows_held") is not None]
+        node.rows_held = sum(held) if held else None
         return self._put(node, query, inputs)
 
     def _relation(self, name: str, query: str, *, stored: bool) -> str:

@@ -6,6 +6,8 @@ import io
 import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ import pytest
 from rich.console import Console
 
 import muntin
+from muntin.cli.demo import opened_console
 from muntin.cli.demo.comparison import Comparison
 from muntin.cli.demo.queries import FRESHNESS, WINDOWS, muggy, name_of, risks
 from muntin.cli.demo.readings import MOST_LOAD, SENSORS, STEP, Readings, declarations
@@ -22,7 +25,9 @@ from muntin.cli.demo.stages import COMPARED, LOADED, ONE, SIXTEEN, STARTING
 from muntin.cli.demo.story import Found
 from muntin.cli.demo.summary import NEXT, summary
 from muntin.cli.demo.tally import Tally
+from muntin.errors import InputError
 from muntin.model.clock import SECOND
+from muntin.spark import SparkEngine
 from muntin.spark.batch_results import BatchResults
 
 NOON = 1_767_268_800_000_000
@@ -196,3 +201,21 @@ def test_queries_stand_side_by_side_in_a_wide_terminal() -> None:
     sinks = [tally(name) for name in "abc"]
     assert queries_table(sinks, wide=False).row_count == 3
     assert queries_table(sinks, wide=True).row_count == 2
+
+
+def test_the_address_of_the_web_console_is_printed_if_its_extra_is_there() -> None:
+    class Engine:
+        def console(self) -> object:
+            return opened
+
+    opened = SimpleNamespace(url="address?token=x")
+    screen = DemoScreen(Console(file=(text := io.StringIO())))
+    assert opened_console(cast("SparkEngine", Engine()), screen) is opened
+    assert text.getvalue() == "Watch it in the web console: address?token=x\n"
+
+    class Bare:
+        def console(self) -> object:
+            raise InputError("the console needs starlette")
+
+    with opened_console(cast("SparkEngine", Bare()), screen):
+        assert text.getvalue().count("Watch") == 1

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ from muntin.cli.demo.stages import STARTING
 from muntin.cli.demo.story import LOOK, Story
 from muntin.cli.demo.summary import summary
 from muntin.cli.run import stopping
+from muntin.errors import InputError
 from muntin.spark.api import SparkEngine
 from muntin.spark.session import local_session
 from muntin.spark.temp_files import HeldFolder
@@ -43,12 +45,23 @@ def run_demo(
             engine.execute(declarations(folder))
             story = Story(engine, readings, screen, stop)
             try:
-                story.play(seconds, after_sixteen)
+                with opened_console(engine, screen):
+                    story.play(seconds, after_sixteen)
             finally:
                 engine.stop()
         finally:
             readings.stop()
     screen.say(summary(story.found, readings.rows, time.monotonic() - begin))
+
+
+def opened_console(engine: SparkEngine, screen: DemoScreen) -> AbstractContextManager[object]:
+    """Open the web console and print its address; without its extra there is none."""
+    try:
+        console = engine.console()
+    except InputError:
+        return nullcontext()
+    screen.say(f"Watch it in the web console: {console.url}")
+    return console
 
 
 def _session(screen: DemoScreen, readings: Readings, stop: threading.Event) -> SparkSession:

@@ -38,4 +38,8 @@ export const percent = (value) =>
 
 export const clock = (at) => new Date(at * 1000).toISOString().slice(11, 19);
 
-export const instant = (text) => (text ? text.replace(/\.(\d{3})\d+$/, ".$1") : "none yet");
+// Not known is not the same as none.
+export function instant(text) {
+  if (text === undefined) return "–";
+  return text ? text.replace(/\.(\d{3})\d+$/, ".$1") : "none yet";
+}
