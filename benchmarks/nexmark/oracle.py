@@ -89,6 +89,13 @@ ANSWERS: Mapping[str, str] = {
         "SELECT auction, bidder, price, date_time, extra, CAST(CAST(date_time AS DATE) AS VARCHAR) "
         "AS dt, CAST(date_time AS VARCHAR)[12:16] AS hm FROM bid"
     ),
+    "q11": (
+        "SELECT bidder, count(*), min(date_time) AS window_start, max(date_time) + "
+        "INTERVAL 10 SECONDS AS window_end FROM (SELECT *, sum(first) OVER (PARTITION BY bidder "
+        "ORDER BY date_time, n) AS session FROM (SELECT *, CASE WHEN date_time - lag(date_time) "
+        "OVER (PARTITION BY bidder ORDER BY date_time, n) <= INTERVAL 10 SECONDS THEN 0 ELSE 1 "
+        "END AS first FROM bid)) GROUP BY bidder, session HAVING {over}"
+    ),
     "q12": (
         "SELECT bidder, count(*), window_start, window_end FROM (SELECT bidder, "
         f"{_TEN} AS window_start, {_TEN} + INTERVAL 10 SECONDS AS window_end FROM bid) "

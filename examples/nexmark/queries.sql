@@ -110,6 +110,11 @@ CREATE QUERY q10 AS
     strftime(date_time, '%Y-%m-%d') AS dt, strftime(date_time, '%H:%M') AS hm
   FROM Bid WINDOW 10 SECONDS;
 
+-- q11, user sessions: how many bids did each person make while active?
+CREATE QUERY q11 AS
+  SELECT bidder, COUNT(*) AS bid_count, window_start, window_end
+  FROM SESSION(Bid, 10 SECONDS, bidder) GROUP BY bidder, window_start, window_end;
+
 -- q12, bids in windows of the clock: bids of each person in ten seconds.
 -- Adapted: in windows of event time.
 CREATE QUERY q12 AS

@@ -21,7 +21,8 @@ SCRIPTS = [
     if not path.stem.startswith("errors_") and path.stem not in ABOUT_STATEMENTS
 ]
 ABOUT_LATE_ROWS = {
-    "emit_final_late", "late_rows", "silent_stream", "slack", "slack_and_late", "tumble_late",
+    "emit_final_late", "late_rows", "sessions_late", "silent_stream", "slack", "slack_and_late",
+    "tumble_late",
 }  # fmt: skip
 
 

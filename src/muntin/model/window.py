@@ -27,13 +27,14 @@ class TimeWindow:
 
     With ``phase``, windows of that length follow each other without gaps, one of them begins at
     ``phase``, and a row ends with the one that contains its time. With ``until``, a row ends at the
-    instant in that column.
+    instant in that column. Under ``session``, an operator above keeps rows for longer.
     """
 
     micros: int
     since: int | None = None
     phase: int | None = None
     until: str | None = None
+    session: bool = False
 
     def __post_init__(self) -> None:
         assert self.micros > 0, "the binder refuses windows that hold nothing"
@@ -43,6 +44,8 @@ class TimeWindow:
             return f"[SINCE '{format_instant(self.since)}']"
         if self.until is not None:
             return f"[UNTIL {self.until}]"
+        if self.session:
+            return f"[SESSION {format_interval(self.micros)}]"
         if self.phase is not None:
             shift = f" FROM {format_interval(self.phase)}" if self.phase else ""
             return f"[TUMBLE {format_interval(self.micros)}{shift}]"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.settings import Strategy
 from muntin.operators.expiry_strategy import STRATEGIES
-from muntin.operators.operator import Operator
+from muntin.operators.operator import Operator, PresentRows, TimedOperator
 from muntin.operators.registry import Build, make_operator
 from muntin.operators.signed import BEGINNING, NEVER, Changes
 from muntin.operators.steps import Step, Steps
@@ -23,13 +23,13 @@ from muntin.plan.query import Query
 class Drive:
     """How a plan tree is driven: strategy, the pool of steps to share, keys of its leaves.
 
-    With ``answers`` it runs once, over the rows that are there now.
+    With ``answers`` it runs once, over the rows that are there now, beside the one that runs.
     """
 
     strategy: Strategy = Strategy.NEGATIVE
     steps: Steps | None = None
     leaves: Sequence[Hashable] = ()
-    answers: bool = False
+    answers: PipelineOperator | None = None
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,11 @@ class PipelineOperator:
         self._strategy = STRATEGIES[strategy](query.root.schema)
         self._places: list[_Place] = []
         self._releases = False
-        build = Build(evaluator, self._strategy.sends_ends, drive.answers)
+        self._beside = drive.answers
+        build = Build(evaluator, self._strategy.sends_ends, drive.answers is not None, query.every)
         self._build(query.root, leaves, build, self._at_root(query.root, build))
+        found = [(place.step, place.step.operator) for place in self._places]
+        self._timed = [(step, each) for step, each in found if isinstance(each, TimedOperator)]
 
     def _at_root(self, root: Node, build: Build) -> Build:
         """Return how the root is made: readers know no ends, so none are sent that need not be."""
@@ -75,10 +78,22 @@ class PipelineOperator:
         key = (None, next(leaves)) if node.is_leaf else (node.parameters, steps, build.windowed)
         self._places.append(
             _Place(
-                self._pool.get(key, lambda: self._make(node, make_operator(node, build))), inputs
+                self._pool.get(key, lambda: self._make(node, self._operator(node, build))), inputs
             )
         )
         return len(self._places) - 1
+
+    def _operator(self, node: Node, build: Build) -> Operator | None:
+        """Return the operator of the next place; for answers, what stands in for a timed one."""
+        if self._beside is not None:
+            running = self._beside.operator_at(len(self._places))
+            if isinstance(running, TimedOperator):
+                return PresentRows(running)
+        return make_operator(node, build)
+
+    def operator_at(self, place: int) -> Operator | None:
+        """Return the operator of a node by its place in the order of the dataflow."""
+        return self._places[place].step.operator
 
     def _make(self, node: Node, operator: Operator | None) -> Step:
         return Step(node, operator, self._strategy.intakes(node, operator))
@@ -111,6 +126,10 @@ class PipelineOperator:
 
         A step that it shares may have been run in this turn, for another plan tree.
         """
+        if any(timed.due <= now for _, timed in self._timed):
+            return True
+        if self._timed and any(p.step.turn == turn and len(p.step.found) for p in self._places):
+            return True
         if self._releases or not self._strategy.probes:
             return self._releases
         steps = [place.step for place in self._places]
@@ -119,6 +138,15 @@ class PipelineOperator:
             or any(intake.is_due(now) for step in steps for intake in step.intakes)
             or any(step.turn == turn and len(step.found) for step in steps)
         )
+
+    def move(self, now: int) -> None:
+        """Note how far time has come, for the operators that depend on it."""
+        for _, timed in self._timed:
+            timed.move(now)
+
+    def timed(self) -> list[tuple[Node, TimedOperator]]:
+        """Return the nodes whose operators keep rows that are older than windows reach."""
+        return [(step.node, timed) for step, timed in self._timed]
 
     @property
     def is_triggered(self) -> bool:

@@ -14,6 +14,7 @@ from muntin.operators.group_by import GroupByOperator
 from muntin.operators.operator import Operator
 from muntin.operators.outer_inserts import CurrentMatchesOperator, OuterInsertsOperator
 from muntin.operators.semi_join import SemiJoinOperator
+from muntin.operators.sessions import SessionOperator
 from muntin.operators.set_operation import CountingOperator, UnionAllOperator
 from muntin.operators.top_n import TopNOperator
 from muntin.operators.windowed import OnceOperator, has_ends
@@ -30,18 +31,20 @@ from muntin.plan.nodes import (
 )
 from muntin.plan.outer_inserts import OuterInserts
 from muntin.plan.semi_join import SemiJoin
+from muntin.plan.sessions import SessionWindows
 from muntin.plan.top_n import TopN
 
 
 class Build(NamedTuple):
     """What operators are made with; ``windowed``: rows may come with their ends.
 
-    ``answers``: they run once, over the rows that are there now.
+    ``answers``: they run once, over the rows that are there now. ``every`` is that of the query.
     """
 
     evaluator: Evaluator
     windowed: bool
     answers: bool = False
+    every: int | None = None
 
 
 MakeOperator: TypeAlias = Callable[[Any, Build], Operator | None]
@@ -81,5 +84,6 @@ OPERATORS: Mapping[type[Node], MakeOperator] = {
     TopN: lambda node, build: TopNOperator(node, build.evaluator),
     SemiJoin: lambda node, build: SemiJoinOperator(node, build.evaluator),
     OuterInserts: _outer_inserts,
+    SessionWindows: lambda node, build: SessionOperator(node, build.evaluator, build.every),
 }
 """How the operator of every node class is made."""

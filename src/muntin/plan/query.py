@@ -15,6 +15,7 @@ from muntin.plan.expression import OutputColumn, Predicate
 from muntin.plan.node import Node
 from muntin.plan.nodes import Join, Scan
 from muntin.plan.outer_inserts import OuterInserts
+from muntin.plan.sessions import SessionWindows
 from muntin.plan.top_n import SortKey
 
 
@@ -104,6 +105,7 @@ class Query:
         fresh = dict(self.leaf_freshness)
         joined = [node for node in self.root.walk() if isinstance(node, OuterInserts)]
         coming = {one for node in joined for one in (node.matches, *node.history)}
+        coming |= {node.input for node in self.root.walk() if isinstance(node, SessionWindows)}
         return tuple(
             Query(
                 join.name, self.text, replace(join, name=""), Emit.CHANGES, self.every,

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
+from muntin.errors import SqlError
 from muntin.plan.node import Node
 from muntin.plan.nodes import Exchange, GroupBy, Join
 from muntin.plan.query import Emit, Query
+from muntin.plan.sessions import SessionWindows
 from muntin.plan.top_n import TopN
 from muntin.planner.column_lineage import column_of
 from muntin.planner.node_costs import operator_work
@@ -44,6 +46,13 @@ def distribution_of(query: Query) -> Distribution:
     """Return the distribution of a query."""
     query = rewrite(query)
     choices = _local_choices(query.root) if query.is_join else _choices(query.root)
+    if not choices:
+        raise SqlError(
+            f"query {query.name} reads sessions of one stream by keys that differ, and partitions "
+            "get a stream by one key",
+            place=query.place,
+            hint="Use a key in common for all of them, or write a query for each",
+        )
     choice = max(choices, key=lambda choice: choice.worth)
     spread = choice.spread
     joins = [node for node in query.leaves if isinstance(node, Join)]
@@ -98,13 +107,17 @@ def _local_choices(node: Node) -> list[_Choice]:
 
 
 def _choices(node: Node) -> list[_Choice]:
-    """Return some choices for a sub-tree; the last one has no keys, so it fits any other."""
+    """Return some choices for a sub-tree; the last one has no keys, so it fits any other.
+
+    Sessions need keys: they are in partitions or nowhere, so there may be no choice.
+    """
     found = _local_choices(node)
-    if not node.is_leaf:
+    if not node.is_leaf and not isinstance(node, SessionWindows):
         found += _below(node)
     best = sorted(found, key=lambda choice: choice.worth, reverse=True)
-    free = next(choice for choice in best if not choice.spread.streams)
-    return [*[choice for choice in best if choice is not free][: MOST - 1], free]
+    free = next((choice for choice in best if not choice.spread.streams), None)
+    rest = [choice for choice in best if choice is not free][: MOST - 1]
+    return rest if free is None else [*rest, free]
 
 
 def _below(node: Node) -> Iterator[_Choice]:
@@ -115,7 +128,8 @@ def _below(node: Node) -> Iterator[_Choice]:
         yield from (_Choice(spread, (partial,)) for spread in ways(node.input))
     inputs = [_choices(child) for child in node.inputs if not child.is_table]
     # All combinations of the best few, and of the last, which fit each other.
-    for chosen in [*islice(product(*inputs), MOST * MOST), tuple(some[-1] for some in inputs)]:
+    last = [tuple(some[-1] for some in inputs)] if all(inputs) else []
+    for chosen in [*islice(product(*inputs), MOST * MOST), *last]:
         spread: Spread | None = NOTHING
         for choice in chosen:
             spread = spread.with_(choice.spread) if spread is not None else None

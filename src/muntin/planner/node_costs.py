@@ -12,6 +12,7 @@ from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, Exchange, GroupBy, Join, Project, Scan, SetOperation
 from muntin.plan.outer_inserts import OuterInserts
 from muntin.plan.semi_join import SemiJoin
+from muntin.plan.sessions import SessionWindows
 from muntin.plan.top_n import TopN
 from muntin.planner.unit_costs import DEFAULT_COSTS
 
@@ -26,6 +27,7 @@ OPERATOR_COSTS: Mapping[type[Node], float] = {
     TopN: DEFAULT_COSTS.operator,
     SemiJoin: DEFAULT_COSTS.operator,
     OuterInserts: DEFAULT_COSTS.operator,
+    SessionWindows: DEFAULT_COSTS.operator,
 }
 """Nanoseconds per row of the operator of every node class."""
 

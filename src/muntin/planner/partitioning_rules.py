@@ -16,9 +16,11 @@ in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from muntin.plan.expression import Comparison, Expression
 from muntin.plan.join import Code, CodeKind
@@ -35,6 +37,7 @@ from muntin.plan.nodes import (
 )
 from muntin.plan.outer_inserts import OuterInserts
 from muntin.plan.semi_join import KeyPair, SemiJoin
+from muntin.plan.sessions import HIDDEN, SessionWindows
 from muntin.plan.top_n import TopN
 from muntin.planner.codes import code_kind
 from muntin.planner.column_lineage import below_select, column_of, on_right_side, over_one_input
@@ -301,6 +304,23 @@ def _top_n_by(node: TopN, column: Expression, kind: CodeKind) -> list[Spread]:
     return ways_by(node.input, column, kind)
 
 
+def _sessions(node: SessionWindows) -> list[Spread]:
+    """By one of the keys: then every session is in one partition; without keys, all are in one."""
+    if node.keys:
+        return _first(ways_by(node.input, column_of(node.input, place)) for place in node.keys)
+    time = column_of(node.input, len(node.input.schema) - HIDDEN)
+    assert time is not None, "the hidden columns have names of their own"
+    return ways_by(node.input, replace(time, sql=f"({time.sql} IS NULL)", type=pa.bool_()))
+
+
+def _sessions_by(node: SessionWindows, column: Expression, kind: CodeKind) -> list[Spread]:
+    names = node.input.schema.names
+    keys = {names[place] for place in node.keys}
+    if not column.references or any(one.column not in keys for one in column.references):
+        return []
+    return ways_by(node.input, column, kind)
+
+
 _LEAF = PartitioningRule(lambda _node: [], lambda _node, _column, _kind: [])
 """Rows that are not partitioned, or that partitions have sent already."""
 
@@ -325,5 +345,6 @@ PARTITIONING_RULES: Mapping[type[Node], PartitioningRule] = {
     ),
     SemiJoin: PartitioningRule(_semi_join, _semi_join_by),
     OuterInserts: PartitioningRule(_outer_inserts, lambda _node, _column, _kind: []),
+    SessionWindows: PartitioningRule(_sessions, _sessions_by, lambda node: bool(node.keys)),
 }
 """The rule of every node class."""

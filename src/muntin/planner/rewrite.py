@@ -10,10 +10,11 @@ from muntin.plan.node import Node
 from muntin.plan.query import Query
 from muntin.planner.rules.limit_numbers import limit_numbers
 from muntin.planner.rules.merge_conditions import merge_conditions
+from muntin.planner.rules.steady_sessions import steady_sessions
 
 TreeRule: TypeAlias = Callable[[Node], Node]
 
-TREE_RULES: tuple[TreeRule, ...] = (merge_conditions, limit_numbers)
+TREE_RULES: tuple[TreeRule, ...] = (merge_conditions, limit_numbers, steady_sessions)
 """The rules in the order in which they are applied, each to every node, children first."""
 
 

@@ -14,7 +14,7 @@ share it. The driver drops them once the step is over. KeyboardInterrupt and Sys
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -22,7 +22,6 @@ from itertools import count
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from muntin.errors import MuntinError
@@ -145,7 +144,16 @@ class QueryGroup:
         for each in self.inputs.values():
             readers = [join for join in self.joins.running if join.retention.reads(each)]
             first = min((join.retention.needs(each) for join in readers), default=each.log.next)
-            keepers = [(join, source) for join in readers for source in join.retention.keeps(each)]
+            timed = [one for above in self.pipelines for one in above.keepers(each.stream.name)]
+            first = min((first, *(each.log.position_after(one.clock) for one in timed)))
+            keepers: list[Callable[[], Times]] = [
+                *(
+                    partial(join.retention.kept, source)
+                    for join in readers
+                    for source in join.retention.keeps(each)
+                ),
+                *(one.positions for one in timed),
+            ]
             each.log.trim(
                 first, partial(_kept_positions, keepers) if keepers else None, exactly=exactly
             )
@@ -307,9 +315,9 @@ class QueryGroup:
             self.failed.append(pipeline)
 
 
-def _kept_positions(keepers: list[tuple[RunningJoin, int]]) -> npt.NDArray[np.int64]:
-    """Return the positions that partitioned windows keep."""
-    return np.concatenate([join.retention.kept(source) for join, source in keepers])
+def _kept_positions(keepers: Sequence[Callable[[], Times]]) -> Times:
+    """Return the positions that partitioned windows and operators keep."""
+    return np.concatenate([keep() for keep in keepers])
 
 
 def reason_of(failure: BaseException) -> str:

@@ -13,8 +13,10 @@ from muntin.expressions.duck import Duck
 from muntin.expressions.evaluator import Evaluator
 from muntin.model.clock import BEFORE_ALL
 from muntin.operators.net_changes import first_instant, left_of
+from muntin.operators.operator import TimedOperator
 from muntin.operators.pipeline import Drive, PipelineOperator
 from muntin.operators.signed import Changes, merged
+from muntin.plan.nodes import Scan
 from muntin.plan.query import Emit, Query
 from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.runtime.pipeline_output import PipelineOutput
@@ -84,6 +86,7 @@ class RunningPipeline:
             self.output.begin(first_instant(changes, self.evaluator))
         every = self.query.every
         now = closed if every is None else closed // every * every
+        self._operator.move(now)
         if came or self._operator.is_due(now, turn):
             found = self._operator.run(changes, now, turn)
             first = self.output.first_closed(self.seen, self._reached(closed))
@@ -133,12 +136,20 @@ class RunningPipeline:
 
     def answer(self) -> pa.Table:
         """Return the answer now: the same operators, made again, over the leaves' answers."""
-        operator = self._make(Drive(answers=True))
+        operator = self._make(Drive(answers=self._operator))
         begun = operator.begin()
         found = operator.run([Changes.coming(leaf.answer(), 0) for leaf in self.leaves])
         changes = merged([begun, found], self._columns)
         rows = changes.columns.take(pa.array(left_of(changes, self.evaluator)))
         return self.output.shown(rows)
+
+    def keepers(self, stream: str) -> list[TimedOperator]:
+        """Return the operators that keep rows of a stream which are older than windows reach."""
+        return [
+            timed
+            for node, timed in self._operator.timed()
+            if any(isinstance(scan, Scan) and scan.relation == stream for scan in node.walk())
+        ]
 
     # -- rows from before its registration ---------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog
@@ -18,6 +19,7 @@ from muntin.plan.node import Node
 from muntin.plan.nodes import Join, Scan
 from muntin.plan.query import Query, WindowEnd
 from muntin.plan.semi_join import SemiJoin
+from muntin.plan.sessions import SessionEnds, SessionWindows
 from muntin.plan.top_n import TopN
 from muntin.sql.lexer import Tokens, word
 from muntin.sql.scope import describe
@@ -44,6 +46,7 @@ def with_window_end(query: Query, catalog: Catalog, tokens: Tokens) -> Query:
         raise _error(tokens, fact, hint)
     place = min(ends)
     hidden = len(root.schema) - len(query.root.schema)
+    root = root.transform(_final)
     return replace(query, root=root, hidden=hidden, closes=WindowEnd(place, ends[place]))
 
 
@@ -68,7 +71,14 @@ class _Checks:
     def check_join(self, node: Join | SemiJoin) -> None:
         """Raise if rows of windows that end at different instants may be joined."""
         windows = set(_windows(node))
-        sizes = sorted({size for size, _ in windows})
+        if (
+            len(windows) > 1
+            and any(one.session for one in windows)
+            and not all(one.session for one in windows)
+        ):
+            fact = "EMIT FINAL: sessions are joined with other windows, which do not end together"
+            raise _error(self._tokens, fact, "Join sessions with sessions")
+        sizes = sorted({one.size for one in windows if not one.session})
         if len(sizes) > 1:
             both = " and ".join(map(format_interval, sizes))
             fact = f"EMIT FINAL: windows of {both} are joined, which do not end together"
@@ -80,7 +90,9 @@ class _Checks:
     def check_first(self, node: TopN) -> None:
         """Raise if the first rows are those of several windows together."""
         ends = ends_of(node.input, self._catalog)
-        if len(set(_windows(node))) > 1 and not ends.keys() & set(node.keys):
+        windows = set(_windows(node))
+        several = len(windows) > 1 or any(one.session for one in windows)
+        if several and not ends.keys() & set(node.keys):
             fact = "EMIT FINAL: the first rows are taken of windows that overlap"
             hint = "Use QUALIFY ROW_NUMBER() OVER (PARTITION BY window_end ORDER BY ...) <= n"
             raise _error(self._tokens, fact, hint)
@@ -132,13 +144,29 @@ def _stays(scan: Scan) -> bool:
     """Return whether rows stay until their window ends, or longer."""
     window = scan.window
     return isinstance(window, TimeWindow) and (
-        window.phase is not None or (window.is_landmark and window.until is None)
+        window.phase is not None or window.session or (window.is_landmark and window.until is None)
     )
 
 
-def _windows(node: Node) -> Iterator[tuple[int, int]]:
-    """Yield the sizes and phases of the windows below a node."""
-    for scan in node.walk():
-        window = scan.window if isinstance(scan, Scan) else None
+class _Windows(NamedTuple):
+    """The windows of a stream: size and phase, or the window join below of its sessions."""
+
+    size: int
+    phase: int
+    session: str = ""
+
+
+def _windows(node: Node) -> Iterator[_Windows]:
+    """Yield the windows below a node."""
+    for each in node.walk():
+        window = each.window if isinstance(each, Scan) else None
         if isinstance(window, TimeWindow) and window.phase is not None:
-            yield window.micros, window.phase
+            yield _Windows(window.micros, window.phase)
+        elif isinstance(each, SessionWindows):
+            assert isinstance(each.input, Join), "sessions are over the rows of a stream"
+            yield _Windows(each.gap, 0, each.input.name)
+
+
+def _final(node: Node) -> Node:
+    """Return sessions whose rows are present only just before the end; other nodes as they are."""
+    return replace(node, ends=SessionEnds.FINAL) if isinstance(node, SessionWindows) else node

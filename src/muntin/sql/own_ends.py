@@ -18,8 +18,8 @@ from muntin.model.window import PartitionedWindow, RowsWindow, TimeWindow, has_o
 from muntin.plan.column_rename import pieces_of
 from muntin.plan.expression import ColumnRef, Comparison, Expression, OutputColumn, Predicate, quote
 from muntin.plan.nodes import Join, Scan
+from muntin.plan.sessions import WINDOW_END, WINDOW_START
 from muntin.sql.shape import SelectParts
-from muntin.sql.window_calls import WINDOW_END, WINDOW_START
 
 
 def with_own_ends(join: Join, catalog: Catalog) -> Join:

@@ -20,7 +20,7 @@ from muntin.sql.plain_selects import is_joins, is_plain
 from muntin.sql.refusals import refuse
 from muntin.sql.selects import Selects, too_deep
 from muntin.sql.sources import bind_freshness
-from muntin.sql.window_calls import calls_hop
+from muntin.sql.window_calls import calls
 from muntin.sql.windows import Extent
 
 
@@ -30,14 +30,16 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
     select, clauses = cut_clauses(tokens)
     plain = is_plain(select, catalog)
     above = clauses.emit in {Emit.SNAPSHOT, Emit.FINAL}
-    alone = plain and not above and not calls_hop(select)
+    sessions = calls("SESSION", select)
+    several = sessions or calls("HOP", select)
+    alone = plain and not above and not several
     if clauses.emit is Emit.SNAPSHOT and clauses.every is None:
         raise tokens.error(
             tokens.start,
             "EMIT SNAPSHOT needs EVERY",
             "Say how often the whole answer is wanted: EVERY 10 SECONDS",
         )
-    emits = clauses.emit in {None, Emit.INSERTS} and not calls_hop(select)
+    emits = clauses.emit in {None, Emit.INSERTS} and not several
     inserts = emits and not plain and is_joins(select, catalog)
     selects = Selects(name, clauses, catalog, inserts=inserts)
     try:
@@ -61,7 +63,8 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         name=name,
         text=with_views(tokens.original, selects.names.reads.values()),
         root=root,
-        emit=clauses.emit or (Emit.INSERTS if plain or inserts else Emit.CHANGES),
+        emit=clauses.emit
+        or (Emit.INSERTS if (plain or inserts) and not sessions else Emit.CHANGES),
         every=clauses.every,
         options=plain_options(clauses.options),
         place=tokens.place(tokens.start),

@@ -45,6 +45,7 @@ from muntin.sql.row_numbers import bind_numbered, read_numbers
 from muntin.sql.row_order import order_columns, order_for
 from muntin.sql.scope import NameScope
 from muntin.sql.select_names import SelectNames
+from muntin.sql.session_calls import bind_session
 from muntin.sql.set_operators import combine_selects, split_selects
 from muntin.sql.shape import FromEntry, SelectParts, read_shape, read_tail
 from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition, read_alias
@@ -320,12 +321,16 @@ class Selects:
         if entry.window is not None:
             fact = f"{call[0].text} cannot have another window"
             raise entry.window.error(entry.window[0], fact, "Remove the brackets")
-        scans = bind_call(call, entry.tokens[0].text, self.catalog)
+        alias = entry.tokens[0].text
+        if word(call[0]) == "SESSION":
+            node = bind_session(call, alias, self.catalog, self._window_join)
+            return Scan(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
+        scans = bind_call(call, alias, self.catalog)
         if len(scans) == 1:
             return scans[0], None
         select = select_all(scans[0].schema)
         windows = union_of([self._window_join((scan,), ((), ()), select) for scan in scans])
-        return replace(scans[0], relation=entry.tokens[0].text, stored=True), windows
+        return replace(scans[0], relation=alias, stored=True), windows
 
     @staticmethod
     def _refuse_selects(shape: SelectParts) -> None:

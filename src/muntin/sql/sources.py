@@ -193,7 +193,7 @@ def check_condition(entry: FromEntry) -> None:
 
 def _freshness(source: Scan, extent: Extent, tokens: Tokens) -> Window:
     given, window = extent.window, source.window
-    if has_own_ends(window):
+    if has_own_ends(window) or (isinstance(window, TimeWindow) and window.session):
         fact = f"the rows of {describe(source)} have their own ends: {window}"
         raise tokens.error(extent.token, fact, "Leave its FRESHNESS out")
     landmark = [

@@ -1,7 +1,8 @@
-"""TUMBLE and HOP in FROM: a stream with the bounds of the window that each row belongs to.
+"""TUMBLE, HOP and SESSION in FROM: a stream with the bounds of the window of each row.
 
 ``TUMBLE(stream, size)`` is a scan whose rows end with their window. ``HOP(stream, slide, size)`` is
-``size / slide`` of them: every row is in one window of each.
+``size / slide`` of them: every row is in one window of each. ``SESSION(stream, gap, key, ...)`` is
+an operator over the rows of the stream, since the end of a session depends on later rows.
 """
 
 from __future__ import annotations
@@ -16,26 +17,25 @@ from muntin.model.catalog import Catalog, Stream, find_column
 from muntin.model.window import TimeWindow
 from muntin.plan.node import Node
 from muntin.plan.nodes import Scan, SetOperation, SetOperator
+from muntin.plan.sessions import WINDOW_END, WINDOW_START
 from muntin.sql.cursor import Cursor
 from muntin.sql.lexer import Tokens, closing, is_name, is_symbol, split_commas, word
 from muntin.sql.windows import read_interval
 
-WINDOW_START = "window_start"
-WINDOW_END = "window_end"
 MOST_WINDOWS = 64
 """How many windows of HOP a row may be in."""
-_FORMS = {
+FORMS = {
     "TUMBLE": "Write TUMBLE(stream, 10 SECONDS) AS name",
     "HOP": "Write HOP(stream, 2 SECONDS, 10 SECONDS) AS name: the slide, then the size",
-    "SESSION": "Group by TUMBLE windows instead",
+    "SESSION": "Write SESSION(stream, 10 SECONDS, key) AS name: the gap, then columns",
 }
 
 
 def cut_call(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
     """Return the call of a window function in an entry of FROM, and the name of the entry."""
-    if len(tokens) < 2 or word(tokens[0]) not in _FORMS or not is_symbol(tokens[1], "("):
+    if len(tokens) < 2 or word(tokens[0]) not in FORMS or not is_symbol(tokens[1], "("):
         return None, tokens
-    form = _FORMS[word(tokens[0])]
+    form = FORMS[word(tokens[0])]
     end = closing(tokens, 1)
     if end is None:
         raise tokens.error(tokens[1], "the parenthesis is not closed", form)
@@ -51,25 +51,23 @@ def cut_call(tokens: Tokens) -> tuple[Tokens | None, Tokens]:
     return tokens.part(0, end + 1), alias
 
 
-def calls_hop(tokens: Tokens) -> bool:
-    """Return whether a select reads HOP, which is not a single window join."""
+def calls(function: str, tokens: Tokens) -> bool:
+    """Return whether a select reads HOP or SESSION, which are not single window joins."""
     pairs = zip(tokens, tokens.part(1), strict=False)
-    return any(word(name) == "HOP" and is_symbol(after, "(") for name, after in pairs)
+    return any(word(name) == function and is_symbol(after, "(") for name, after in pairs)
 
 
 def bind_call(call: Tokens, alias: str, catalog: Catalog) -> list[Scan]:
     """Return the scans that a call stands for together; their rows have the bounds of windows."""
     function = word(call[0])
-    if function == "SESSION":
-        raise call.error(call[0], "SESSION windows are not supported", _FORMS[function])
     arguments = split_commas(call.part(2, len(call) - 1))
     if len(arguments) != (2 if function == "TUMBLE" else 3):
-        raise call.error(call[0], f"{function} has other arguments", _FORMS[function])
-    stream = _stream(arguments[0], function, catalog)
-    *slides, size = (_interval(argument, function) for argument in arguments[1:])
+        raise call.error(call[0], f"{function} has other arguments", FORMS[function])
+    stream = called_stream(arguments[0], function, catalog)
+    *slides, size = (called_interval(argument, function) for argument in arguments[1:])
     for slide in slides:
         _check_hop(slide, size, call)
-    schema = _with_bounds(stream, call)
+    schema = with_bounds(stream, call)
     return [
         Scan(alias, stream.name, stored=False, window=TimeWindow(size, phase=phase), schema=schema)
         for phase in range(0, size, slides[0] if slides else size)
@@ -85,10 +83,11 @@ def union_of(nodes: Sequence[Node]) -> Node:
     return nodes[0]
 
 
-def _stream(tokens: Tokens, function: str, catalog: Catalog) -> Stream:
+def called_stream(tokens: Tokens, function: str, catalog: Catalog) -> Stream:
+    """Return the stream that a call is over."""
     cursor = Cursor(tokens)
     name = cursor.name("the name of a stream")
-    cursor.end(_FORMS[function])
+    cursor.end(FORMS[function])
     stream = catalog.find(name.text)
     if isinstance(stream, Stream):
         return stream
@@ -99,10 +98,11 @@ def _stream(tokens: Tokens, function: str, catalog: Catalog) -> Stream:
     raise tokens.error(name, f"there is no stream {name.text!r}", f"There are {known}")
 
 
-def _interval(tokens: Tokens, function: str) -> int:
+def called_interval(tokens: Tokens, function: str) -> int:
+    """Return the microseconds of an argument."""
     cursor = Cursor(tokens)
     micros, _ = read_interval(cursor, f"{function}")
-    cursor.end(_FORMS[function])
+    cursor.end(FORMS[function])
     return micros
 
 
@@ -115,7 +115,7 @@ def _check_hop(slide: int, size: int, call: Tokens) -> None:
         raise call.error(call[0], fact, "Choose a longer slide")
 
 
-def _with_bounds(stream: Stream, call: Tokens) -> pa.Schema:
+def with_bounds(stream: Stream, call: Tokens) -> pa.Schema:
     """Return the columns of a stream and the bounds of windows."""
     schema = stream.schema
     for name in (WINDOW_START, WINDOW_END):

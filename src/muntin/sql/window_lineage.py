@@ -18,9 +18,9 @@ from muntin.plan.expression import ColumnRef, OutputColumn, column_expression
 from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, GroupBy, Join, Project, SetOperation, SetOperator
 from muntin.plan.semi_join import SemiJoin
+from muntin.plan.sessions import WINDOW_END, SessionWindows
 from muntin.plan.top_n import TopN
 from muntin.sql.own_ends import bounds_of
-from muntin.sql.window_calls import WINDOW_END
 
 HIDDEN = "#window_end"
 """The name of a column that rows carry only for the end of their window."""
@@ -40,6 +40,8 @@ def ends_of(node: Node, catalog: Catalog) -> Ends:
             return _selected(node.select, _known((below,), catalog))
         case GroupBy():
             return _selected(node.select, _known_keys(node, catalog))
+        case SessionWindows():
+            return {node.schema.names.index(WINDOW_END): 0}
         case Distinct(input=below) | SemiJoin(left=below):
             return ends_of(below, catalog)
         case TopN(input=below):

@@ -25,6 +25,7 @@ from muntin.plan.nodes import (
 )
 from muntin.plan.outer_inserts import Kept, OuterInserts
 from muntin.plan.semi_join import SemiJoin
+from muntin.plan.sessions import SessionWindows
 from muntin.plan.top_n import RowNumbering, SortKey, TopN
 
 Clause: TypeAlias = Callable[[Any, list[str]], str]
@@ -169,6 +170,11 @@ def _outer_inserts(node: OuterInserts, inputs: list[str]) -> str:
     return " UNION ALL ".join(parts)
 
 
+def _sessions(node: SessionWindows, inputs: list[str]) -> str:
+    """Return the columns of sessions, which :mod:`muntin.testing.session_oracle` computes."""
+    return f"SELECT {', '.join(map(quote, node.schema.names))} FROM ({inputs[0]})"
+
+
 ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
     Scan: _scan,
     Exchange: _exchange,
@@ -180,5 +186,6 @@ ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
     TopN: _top_n,
     SemiJoin: _semi_join,
     OuterInserts: _outer_inserts,
+    SessionWindows: _sessions,
 }
 """The clause of every node class."""

@@ -16,12 +16,15 @@ import pyarrow.compute as pc
 
 from muntin.model.catalog import Catalog, Stream, Table
 from muntin.plan.expression import quote
+from muntin.plan.nodes import Join
 from muntin.plan.query import Emit, Query
+from muntin.plan.sessions import SessionWindows
 from muntin.testing.compare import rows_of
 from muntin.testing.connection import run_sql
 from muntin.testing.oracle import Oracle
 from muntin.testing.oracle_clauses import clause_of
 from muntin.testing.outer_inserts_oracle import emits_once, inserts_of
+from muntin.testing.session_oracle import SessionOracle
 from muntin.testing.watermark import OrderFrontier
 
 _END = 1 << 61
@@ -69,6 +72,14 @@ class PipelineOracle:
             )
         self._seen = min(times, default=None)
         self._leaves = [Oracle(leaf, streams, tables, catalog, after=after) for leaf in query.joins]
+        self._sessions = {
+            leaf.name: SessionOracle(node, self._leaves[place], query.every)
+            for place, leaf in enumerate(query.joins)
+            for node in query.root.walk()
+            if isinstance(node, SessionWindows)
+            and isinstance(node.input, Join)
+            and node.input.name == leaf.name
+        }
         named = {name.casefold(): table for name, table in tables.items()}
         stored = [source.relation for source in query.sources if source.stored]
         self._tables = {f"stored {name}": named[name.casefold()] for name in stored}
@@ -76,18 +87,21 @@ class PipelineOracle:
 
     def answer(self, at: int) -> pa.Table:
         """Return the answer at an instant: a multiset of rows, in no particular order."""
-        rows = self._rows(at)
+        rows = self._rows(at, answer=True)
         schema = pa.schema(list(self._query.output_schema)[2:])
         return pa.table(
             [column.cast(field.type) for column, field in zip(rows.columns, schema, strict=False)],
             schema=schema,
         )
 
-    def _rows(self, at: int) -> pa.Table:
-        """Return the answer at an instant with hidden columns."""
+    def _rows(self, at: int, *, answer: bool = False) -> pa.Table:
+        """Return the rows at an instant with hidden columns; for an ``answer``, of open windows."""
         answers = {
             join.name: oracle.answer(at)
             for join, oracle in zip(self._query.joins, self._leaves, strict=True)
+        }
+        answers |= {
+            name: sessions.present(at, answer=answer) for name, sessions in self._sessions.items()
         }
         return run_sql(self._sql, {**answers, **self._tables})
 

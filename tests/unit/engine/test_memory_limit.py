@@ -58,6 +58,7 @@ def push_until_refused(engine: muntin.Engine, seconds: int) -> MemoryLimitError:
         "SELECT DISTINCT k FROM A [UNBOUNDED]",
         "SELECT a.k FROM A [UNBOUNDED] AS a, A [ROWS 1] AS b WHERE a.k = b.k",
         "SELECT LIST(k) AS ks FROM A [UNBOUNDED]",
+        "SELECT COUNT(*) AS n, window_end FROM SESSION(A, 9 SECONDS) GROUP BY window_end",
     ],
 )
 def test_an_unbounded_window_is_stopped_at_the_limit(sql: str) -> None:
@@ -67,6 +68,22 @@ def test_an_unbounded_window_is_stopped_at_the_limit(sql: str) -> None:
     assert re.search(r"of which query q0 holds most, \d+\.\d kB", refused.fact)
     assert "drop it" in refused.hint
     assert bytes_held(engine.dataflow) < 2 * LIMIT, "stores grow in steps"
+
+
+def test_a_session_that_never_ends_loses_nothing() -> None:
+    sql = "SELECT COUNT(*) AS n, MAX(k) AS k FROM SESSION(A, 9 SECONDS)"
+    engine = engine_of(sql, memory_limit="400 kB")
+    push_until_refused(engine, 1)
+    rows_in, _, _, logged = counts(engine)
+    assert 100 <= rows_in == logged
+    engine.execute("SET memory_limit = '10 MB'")
+    engine.push("A", [(-1, 2000 * SECOND)])
+    engine.advance(2000 * SECOND)
+    assert engine.handle("q0").answer().to_pylist() == [{"n": 1, "k": -1}]
+    first = engine.handle("q0").poll().to_pylist()
+    assert max(row["n"] for row in first) == rows_in
+    engine.dataflow.groups.trim(exactly=True)
+    assert counts(engine)[3] == 1
 
 
 def test_a_refused_push_changes_nothing() -> None:

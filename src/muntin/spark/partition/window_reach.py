@@ -35,7 +35,7 @@ class WindowReach:
     def with_window(self, window: object, every: int) -> WindowReach:
         """Return the reach with one more window, of a query with this EVERY."""
         known = replace(self, every=max(self.every, every))
-        if isinstance(window, TimeWindow) and window.is_landmark:
+        if isinstance(window, TimeWindow) and (window.is_landmark or window.session):
             return replace(known, forever=True)
         if isinstance(window, TimeWindow):
             return replace(known, micros=max(self.micros, window.micros))
