@@ -87,13 +87,29 @@ class Declarations:
         own = self._settings_of(query)
         return own, plan_checked(query, own, self.knowledge())
 
+    def check_replaceable(self, query: Query) -> bool:
+        """Return whether a query has the name of another; raise unless it can take its place."""
+        known = self.queries.get(query.name.casefold())
+        if known is None:
+            return False
+        if known.name in query.views:
+            fact = f"query {query.name} reads the query that it replaces"
+            raise CatalogError(fact, hint="Choose another name")
+        self._check_unread("query", known.name)
+        self.check_query(query)
+        plan_checked(query, self._own_settings(query), self.knowledge())
+        return True
+
+    def _own_settings(self, query: Query) -> Settings:
+        return self.settings.of_query(query.options, SINK_OPTIONS)
+
     def _settings_of(self, query: Query) -> Settings:
         if self._is_taken(query.name):
             raise CatalogError(
                 f"the name {query.name} is taken",
                 hint="Choose another name, or drop what has it first",
             )
-        return self.settings.of_query(query.options, SINK_OPTIONS)
+        return self._own_settings(query)
 
     def add_query(self, query: Query) -> None:
         """Add a query, which later ones can read by its name."""
@@ -258,6 +274,7 @@ class Actions(Generic[Handle]):
     add_stream: Callable[[Stream], object]
     add_table: Callable[[Table], object]
     add_query: Callable[[Query], Handle]
+    replace_query: Callable[[Query], Handle]
     drop: Callable[[DropStatement], object]
 
 
@@ -277,8 +294,9 @@ def run_script(script: str, declared: Declarations, actions: Actions[Handle]) ->
                     actions.add_table(table)
                 case CreateView(view):
                     declared.add_view(view)
-                case CreateQuery(query):
-                    handles.append(actions.add_query(query))
+                case CreateQuery(query, replaces=replaces):
+                    add = actions.replace_query if replaces else actions.add_query
+                    handles.append(add(query))
                 case DropStatement():
                     actions.drop(statement)
                 case Set(name, value):

@@ -62,7 +62,9 @@ class Registrar:
 
     def run(self, script: str) -> list[str]:
         """Run the statements of a script, and return the names of the queries that it created."""
-        actions = Actions(self.add_stream, self._load_table, self.add_query, self._run_drop)
+        actions = Actions(
+            self.add_stream, self._load_table, self.add_query, self.replace_query, self._run_drop
+        )
         return run_script(script, self._declared, actions)
 
     def add_stream(self, stream: Stream) -> None:
@@ -94,6 +96,15 @@ class Registrar:
         self._registry.add(query, settings, self._dataflow.add(planned))
         self._declared.add_query(query)
         return query.name
+
+    def replace_query(self, query: Query) -> str:
+        """Drop the query of the same name, if there is one, and add this one in its place.
+
+        All that can be wrong with it is found before that. Results that were not polled are gone.
+        """
+        if self._declared.check_replaceable(query):
+            self.drop("query", query.name)
+        return self.add_query(query)
 
     def _run_drop(self, drop: DropStatement) -> None:
         self.drop(drop.kind, drop.name, if_exists=drop.if_exists)

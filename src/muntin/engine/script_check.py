@@ -107,6 +107,8 @@ class ScriptCheck:
 
     def _take_query(self, statement: CreateQuery) -> None:
         query = statement.query
+        if statement.replaces and self._declared.check_replaceable(query):
+            self._declared.drop_query(query.name)
         self._mistakes.broken.discard(query.name.casefold())
         mistakes = list(self._declared.query_mistakes(query))
         for mistake in mistakes:

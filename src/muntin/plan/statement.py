@@ -32,11 +32,12 @@ class CreateTable:
 
 @dataclass(frozen=True)
 class CreateQuery:
-    """``CREATE QUERY name AS SELECT ...``."""
+    """``CREATE [OR REPLACE] QUERY name AS SELECT ...``."""
 
     query: Query
     place: Place
     options: Mapping[str, Place] = field(default_factory=dict, compare=False)
+    replaces: bool = False
 
 
 @dataclass(frozen=True)

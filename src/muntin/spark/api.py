@@ -143,6 +143,7 @@ class SparkEngine:
             self._declarations.add_stream,
             lambda table: self._declarations.add_table(table, load_table(table, declared.allowed)),
             lambda query: self._add_query(query, None),
+            self._create_or_replace,
             lambda drop: self._declarations.drop(drop.kind, drop.name, if_exists=drop.if_exists),
         )
         try:
@@ -218,6 +219,14 @@ class SparkEngine:
     def _add_query(self, query: Query, sink: SinkChoice) -> SparkQuery:
         name = self._declarations.add_query(query, sink)
         return SparkQuery(self, self._parts.reports, self._parts.reports.state_of(name))
+
+    def _create_or_replace(self, query: Query) -> SparkQuery:
+        if query.name.casefold() in self._parts.registry.declared.queries:
+            raise InputError(
+                f"query {query.name} is there, and a query is not replaced while others run",
+                hint=f"Start again with replace=[{query.name!r}], or drop the query first",
+            )
+        return self._add_query(query, None)
 
     def drop(self, name: str) -> None:
         """Drop a query, also while the engine runs; the other queries are not affected."""

@@ -110,7 +110,9 @@ def _declared_names(tokens: Tokens) -> set[str]:
     CREATE.
     """
     begins = [0, *(index for index, token in enumerate(tokens) if word(token) == "CREATE")]
-    thirds = [tokens[index + 2] for index in begins if index + 2 < len(tokens)]
+    offsets = [4 if word(tokens[at + 1]) == "OR" else 2 for at in begins if at + 1 < len(tokens)]
+    names = [at + offset for at, offset in zip(begins, offsets, strict=False)]
+    thirds = [tokens[index] for index in names if index < len(tokens)]
     return {token.text.casefold() for token in thirds if is_name(token)}
 
 

@@ -57,7 +57,11 @@ def read_statement(tokens: Tokens, catalog: Catalog) -> Statement:
 
 
 def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
+    replaces = cursor.match("OR", "REPLACE")
     kind = next((kind for kind in _KINDS if cursor.match(kind)), None)
+    if replaces and kind != "QUERY":
+        hint = f"Drop the {kind.lower()} first" if kind else "Write CREATE OR REPLACE QUERY name AS"
+        raise cursor.tokens.error(cursor.tokens.start, "only queries can be replaced", hint)
     if kind is None and cursor.match("FUNCTION"):
         raise cursor.tokens.error(
             cursor.tokens.start, "functions are not written in SQL", _FUNCTION
@@ -73,7 +77,7 @@ def _read_create(cursor: Cursor, catalog: Catalog) -> Statement:
         if kind == "VIEW":
             return CreateView(bind_view(body, name, catalog), place)
         query = bind_standing(body, name, catalog)
-        return CreateQuery(query, place, _places(body, cut_clauses(body)[1].options))
+        return CreateQuery(query, place, _places(body, cut_clauses(body)[1].options), replaces)
     schema = _read_columns(cursor)
     given = read_options(cursor) if cursor.match("WITH") else []
     cursor.end("After the columns only WITH (...) can follow")
