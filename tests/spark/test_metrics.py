@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from muntin.errors import InputError
 from muntin.metrics import prometheus_text
-from muntin.spark import SparkEngine
+from muntin.spark import MetricsSource, SparkEngine
 from muntin.spark.driver.phase_clock import PHASES
+from muntin.spark.metrics_source import metrics_system
 from tests.spark.support import JOIN, SECOND, Folders, rows
 from tests.unit.metrics.exposition import Series, parsed
 
@@ -53,3 +55,49 @@ def test_metrics_are_those_of_the_batches_and_never_fall(
     assert all(again.samples[series] >= value for series, value in before.items())
     more = len(engine.results("pairs"))
     assert again.value("muntin_query_results_total", query="pairs") == results + more
+
+
+def gauges(spark: SparkSession) -> dict[str, float]:
+    """Return the gauges in the registry from which Spark's sinks read, without their prefix."""
+    system = metrics_system(spark)
+    found = {}
+    registry = system.getClass().getDeclaredField("registry")
+    registry.setAccessible(True)
+    for entry in registry.get(system).getGauges().entrySet():
+        _, mark, name = str(entry.getKey()).partition(".driver.muntin")
+        if mark:
+            found[name] = float(entry.getValue().getValue())
+    return found
+
+
+def test_spark_s_metrics_system_has_the_metrics(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path / "in")
+    for stream in "AB":
+        folders.write(stream, rows([0, 1, 2]))
+    engine = SparkEngine(spark, checkpoint=tmp_path / "state", partitions=2)
+    engine.execute(folders.declarations())
+    engine.query(JOIN, name="my pairs")
+    source = MetricsSource(engine, every="1 hour")
+    with pytest.raises(InputError, match="already a source"):
+        MetricsSource(engine)
+    with pytest.raises(InputError, match="every 1 ms"):
+        MetricsSource(engine, name="other", every="1 ms")
+    try:
+        assert gauges(spark)[".query.my%20pairs.results_total"] == 0
+        engine.process_available()
+        source.update()
+        found = gauges(spark)
+        results = float(len(engine.results("my pairs")))
+        assert found[".query.my%20pairs.results_total"] == results > 0
+        assert found[".query.my%20pairs.response_seconds_count"] == results
+        assert found[".stream.A.rows_total"] == 3
+        assert found[".batch_phase_seconds_total.sinks"] > 0
+        engine.drop("my pairs")
+        source.update()
+        assert ".query.my%20pairs.results_total" not in gauges(spark)
+        assert gauges(spark)[".results_total"] == results
+    finally:
+        source.close()
+    assert not gauges(spark)
+    assert metrics_system(spark).getSourcesByName("muntin").isEmpty()
+    MetricsSource(engine).close()

@@ -13,17 +13,26 @@ if TYPE_CHECKING:
     from muntin.engine.subscription import Subscription
     from muntin.spark.api import SparkEngine
     from muntin.spark.exchange.marks import Mark, Once
+    from muntin.spark.metrics_source import MetricsSource
     from muntin.spark.session import local_session
     from muntin.spark.standing_query import SparkQuery
 
-__all__ = ["Mark", "Once", "SparkEngine", "SparkQuery", "Subscription", "local_session"]
+__all__ = [
+    "Mark",
+    "MetricsSource",
+    "Once",
+    "SparkEngine",
+    "SparkQuery",
+    "Subscription",
+    "local_session",
+]
 
 
 def __getattr__(name: str) -> object:
     """Import the engine on first use, because the state servers run without pyspark."""
     if name in __all__:
         try:
-            from muntin.spark import api  # noqa: PLC0415
+            from muntin.spark import api, metrics_source  # noqa: PLC0415
             from muntin.spark.exchange import marks  # noqa: PLC0415
         except ModuleNotFoundError as error:
             if error.name not in {"pyspark", "pandas"}:
@@ -31,5 +40,6 @@ def __getattr__(name: str) -> object:
             fact = f"Muntin on Spark needs {error.name}. Run: pip install 'muntin[spark]'"
             raise ModuleNotFoundError(fact, name=error.name) from error
 
-        return getattr(marks if name in {"Mark", "Once"} else api, name)
+        homes = {"Mark": marks, "Once": marks, "MetricsSource": metrics_source}
+        return getattr(homes.get(name, api), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
