@@ -6,23 +6,39 @@ value, complemented for DESC. A hidden key has one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from muntin.model.arrays import Integers
 from muntin.operators.value_codes import ValueCodes, value_codes
-from muntin.plan.top_n import SortKey
+from muntin.plan.node import Node
+from muntin.plan.nodes import Exchange
+from muntin.plan.top_n import SortKey, TopN
+from muntin.plan.window_functions import WindowFunctions
 from muntin.state.ranked_rows import RankedRows
+
+
+class KeptRows(Protocol):
+    """Who keeps rows by their words."""
+
+    def __len__(self) -> int: ...
+
+    def known(self, word: int) -> Integers:
+        """Return the different values of a word, ascending."""
+
+    def rename(self, word: int, before: Integers, after: Integers) -> None:
+        """Replace values of a word, which keep their order; 0 in the word before it: it is used."""
 
 
 @dataclass(frozen=True)
 class _KeptWord:
     """A word of all rows that are kept, as the codes of its sort key see it."""
 
-    rows: RankedRows
+    rows: KeptRows
     word: int
     descending: bool
 
@@ -60,7 +76,7 @@ class OrderWords:
         """Return the number of words of the first keys."""
         return sum(1 if key.hidden else 2 for key in self._keys[:keys])
 
-    def words(self, columns: pa.Table, rows: RankedRows) -> list[Integers]:
+    def words(self, columns: pa.Table, rows: KeptRows) -> list[Integers]:
         """Return the words of rows, one array per word; rename those of kept rows if needed."""
         found: list[Integers] = []
         for key, codes in zip(self._keys, self._codes, strict=True):
@@ -74,3 +90,16 @@ class OrderWords:
                 values = np.where(found[-1] == 0, values, 0)
             found.append(values)
         return found
+
+
+def tells_apart(order: Sequence[SortKey], columns: Iterable[int], input_: Node) -> bool:
+    """Return whether rows with equal sort keys are equal in some columns.
+
+    Positions in streams tell rows apart, except for rows of several partitions and for rows with
+    values of window functions, which change.
+    """
+    if {key.column for key in order} >= set(columns):
+        return True
+    changing = (Exchange, TopN, WindowFunctions)
+    placed = any(key.hidden for key in order)
+    return placed and not any(isinstance(below, changing) for below in input_.walk())

@@ -17,6 +17,7 @@ from muntin.operators.semi_join import SemiJoinOperator
 from muntin.operators.sessions import SessionOperator
 from muntin.operators.set_operation import CountingOperator, UnionAllOperator
 from muntin.operators.top_n import TopNOperator
+from muntin.operators.window_functions import WindowFunctionsOperator
 from muntin.operators.windowed import OnceOperator, has_ends
 from muntin.plan.node import Node
 from muntin.plan.nodes import (
@@ -33,6 +34,7 @@ from muntin.plan.outer_inserts import OuterInserts
 from muntin.plan.semi_join import SemiJoin
 from muntin.plan.sessions import SessionWindows
 from muntin.plan.top_n import TopN
+from muntin.plan.window_functions import WindowFunctions
 
 
 class Build(NamedTuple):
@@ -82,6 +84,7 @@ OPERATORS: Mapping[type[Node], MakeOperator] = {
     Distinct: _distinct,
     SetOperation: _set_operation,
     TopN: lambda node, build: TopNOperator(node, build.evaluator),
+    WindowFunctions: lambda node, build: WindowFunctionsOperator(node, build.evaluator),
     SemiJoin: lambda node, build: SemiJoinOperator(node, build.evaluator),
     OuterInserts: _outer_inserts,
     SessionWindows: lambda node, build: SessionOperator(node, build.evaluator, build.every),

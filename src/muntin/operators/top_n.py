@@ -21,10 +21,9 @@ from muntin.kernels import top_rows as kernels
 from muntin.kernels.jit import prepare_part
 from muntin.model.arrays import Integers
 from muntin.operators.operator import Operator
-from muntin.operators.order_words import OrderWords
+from muntin.operators.order_words import OrderWords, tells_apart
 from muntin.operators.row_keys import row_keys
 from muntin.operators.signed import Changes
-from muntin.plan.nodes import Exchange
 from muntin.plan.top_n import RowNumbering, TopN
 from muntin.state.group_table import GroupTable
 from muntin.state.ranked_rows import RankedRows
@@ -49,7 +48,7 @@ class TopNOperator(Operator):
         self._evaluator = evaluator
         self._groups = GroupTable()
         self._order = OrderWords(node.input.schema, node.order)
-        self._hashes = not _tells_rows_apart(node)
+        self._hashes = not tells_apart(node.order, node.columns, node.input)
         words = self._order.count(len(node.order)) + (2 if self._hashes else 0)
         self._kept = node.columns or (0,)  # a table without columns would not count its rows
         kept = pa.schema([node.input.schema.field(place) for place in self._kept])
@@ -106,15 +105,3 @@ class TopNOperator(Operator):
     def nbytes(self) -> int:
         """Return the bytes of state."""
         return self._groups.nbytes() + self._rows.nbytes()
-
-
-def _tells_rows_apart(node: TopN) -> bool:
-    """Return whether rows with equal sort keys are equal.
-
-    Positions in streams do so, except for rows of several partitions and for rows with numbers that
-    change.
-    """
-    if {key.column for key in node.order} >= set(node.columns):
-        return True
-    placed = any(key.hidden for key in node.order)
-    return placed and not any(isinstance(below, (Exchange, TopN)) for below in node.input.walk())

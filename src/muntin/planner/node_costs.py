@@ -14,6 +14,7 @@ from muntin.plan.outer_inserts import OuterInserts
 from muntin.plan.semi_join import SemiJoin
 from muntin.plan.sessions import SessionWindows
 from muntin.plan.top_n import TopN
+from muntin.plan.window_functions import WindowFunctions
 from muntin.planner.unit_costs import DEFAULT_COSTS
 
 OPERATOR_COSTS: Mapping[type[Node], float] = {
@@ -25,6 +26,7 @@ OPERATOR_COSTS: Mapping[type[Node], float] = {
     Distinct: DEFAULT_COSTS.operator,
     SetOperation: DEFAULT_COSTS.operator,
     TopN: DEFAULT_COSTS.operator,
+    WindowFunctions: DEFAULT_COSTS.operator,
     SemiJoin: DEFAULT_COSTS.operator,
     OuterInserts: DEFAULT_COSTS.operator,
     SessionWindows: DEFAULT_COSTS.operator,

@@ -39,6 +39,7 @@ from muntin.plan.outer_inserts import OuterInserts
 from muntin.plan.semi_join import KeyPair, SemiJoin
 from muntin.plan.sessions import HIDDEN, SessionWindows
 from muntin.plan.top_n import TopN
+from muntin.plan.window_functions import WindowFunctions
 from muntin.planner.codes import code_kind
 from muntin.planner.column_lineage import below_select, column_of, on_right_side, over_one_input
 from muntin.planner.partitioning import over_first, owner_keys
@@ -291,12 +292,12 @@ def _set_operation_by(node: SetOperation, column: Expression, kind: CodeKind) ->
     return together([ways_by(node.left, column, kind), ways_by(node.right, right, kind)])
 
 
-def _top_n(node: TopN) -> list[Spread]:
+def _per_group(node: TopN | WindowFunctions) -> list[Spread]:
     """By one of the keys: then every group is in one partition."""
     return _first(ways_by(node.input, column_of(node.input, place)) for place in node.keys)
 
 
-def _top_n_by(node: TopN, column: Expression, kind: CodeKind) -> list[Spread]:
+def _per_group_by(node: TopN | WindowFunctions, column: Expression, kind: CodeKind) -> list[Spread]:
     names = node.input.schema.names
     keys = {names[place] for place in node.keys}
     if not column.references or any(one.column not in keys for one in column.references):
@@ -341,8 +342,11 @@ PARTITIONING_RULES: Mapping[type[Node], PartitioningRule] = {
         lambda node: node.operator is not SetOperator.UNION_ALL,
     ),
     TopN: PartitioningRule(
-        _top_n, _top_n_by, lambda node: bool(node.keys) and set(node.keys) <= set(node.columns)
+        _per_group,
+        _per_group_by,
+        lambda node: bool(node.keys) and set(node.keys) <= set(node.columns),
     ),
+    WindowFunctions: PartitioningRule(_per_group, _per_group_by, lambda node: bool(node.keys)),
     SemiJoin: PartitioningRule(_semi_join, _semi_join_by),
     OuterInserts: PartitioningRule(_outer_inserts, lambda _node, _column, _kind: []),
     SessionWindows: PartitioningRule(_sessions, _sessions_by, lambda node: bool(node.keys)),

@@ -17,6 +17,7 @@ from muntin.aggregates.function import Arguments
 from muntin.sql.functions import Ban, refused_functions
 from muntin.sql.grouping_sets import is_grouping
 from muntin.sql.lexer import Tokens, closing, is_number, is_symbol, is_text, split_commas, word
+from muntin.sql.over_syntax import is_over
 from muntin.sql.probe import DuckRefusalError, ask
 from muntin.sql.refusals import is_called
 from muntin.sql.writer import plain_text
@@ -62,8 +63,12 @@ def _known() -> str:
 
 
 def refuse_aggregates(tokens: Tokens | None, where: str, hint: str) -> None:
-    """Raise if there is an aggregate, or GROUPING, where none can be."""
+    """Raise if there is an aggregate, GROUPING or a window function where none can be."""
     for index in range(len(tokens) if tokens else 0):
+        if tokens is not None and is_over(tokens, index):
+            fact = f"a window function cannot stand {where}"
+            hint = "Write it in the select list of a sub-select in FROM, or in QUALIFY"
+            raise tokens.error(tokens[index], fact, hint)
         if tokens is not None and is_grouping(tokens, index):
             name = tokens[index].text
             hint = "It is over the keys of GROUP BY, in the select list and HAVING"
@@ -291,18 +296,23 @@ def result_type(call: Call, argument: pa.DataType | None) -> pa.DataType:
     """Return DuckDB's type of the aggregate, if Muntin can compute it over the argument."""
     if call.argument is None or argument is None:
         return pa.int64()
-    if not call.function.accepts(argument):
-        fact = f"{plain_text(call.tokens)} is over the type {argument}, which is not supported"
-        raise call.tokens.error(
-            call.tokens.start, fact, "Cast it to a number, for example CAST(x AS DOUBLE)"
-        )
     fraction = f", {call.fraction}" if call.fraction else ", 1" if call.key is not None else ""
+    form = f"{{}}({'DISTINCT ' if call.distinct else ''}x{fraction})"
+    return argument_type(call.function, argument, call.tokens, form)
+
+
+def argument_type(
+    function: AggregateFunction, argument: pa.DataType, tokens: Tokens, form: str = "{}(x)"
+) -> pa.DataType:
+    """Return DuckDB's type of an aggregate over an argument of a type; raise if it takes none."""
+    if not function.accepts(argument):
+        fact = f"{plain_text(tokens)} is over the type {argument}, which is not supported"
+        raise tokens.error(tokens.start, fact, "Cast it to a number, for example CAST(x AS DOUBLE)")
     try:
-        name = call.function.kept_as or call.function.name
-        return _ask_type(f"{name}({'DISTINCT ' if call.distinct else ''}x{fraction})", argument)
+        return _ask_type(form.format(function.kept_as or function.name), argument)
     except DuckRefusalError as refusal:
-        raise call.tokens.error(
-            call.tokens.start, refusal.fact, refusal.advice or "Correct the argument"
+        raise tokens.error(
+            tokens.start, refusal.fact, refusal.advice or "Correct the argument"
         ) from refusal
 
 

@@ -43,7 +43,7 @@ def outputs_of(
             yield from _star(tokens, star, scope)
             continue
         body, name = cut_alias(tokens, item)
-        if item.find(exp.Star) is not None:
+        if any(not isinstance(found.parent, exp.Count) for found in item.find_all(exp.Star)):
             raise tokens.error(tokens.start, "* can only stand alone", "List the columns instead")
         draft = writer.write(unwrap(body), scope)
         name = name or default_name(body, draft)

@@ -21,6 +21,7 @@ from muntin.plan.query import Query, WindowEnd
 from muntin.plan.semi_join import SemiJoin
 from muntin.plan.sessions import SessionEnds, SessionWindows
 from muntin.plan.top_n import TopN
+from muntin.plan.window_functions import WindowFunctions
 from muntin.sql.lexer import Tokens, word
 from muntin.sql.scope import describe
 from muntin.sql.window_lineage import ends_of, showing_end
@@ -36,8 +37,8 @@ def with_window_end(query: Query, catalog: Catalog, tokens: Tokens) -> Query:
     for node in query.root.walk():
         if isinstance(node, (Join, SemiJoin)):
             checks.check_join(node)
-        elif isinstance(node, TopN):
-            checks.check_first(node)
+        elif isinstance(node, (TopN, WindowFunctions)):
+            checks.check_order(node)
     root = showing_end(query.root, catalog)
     ends = ends_of(root, catalog)
     if not ends:
@@ -87,14 +88,17 @@ class _Checks:
             fact = "EMIT FINAL: rows of windows that end at different instants are joined"
             raise _error(self._tokens, fact, "Add a.window_end = b.window_end to the condition")
 
-    def check_first(self, node: TopN) -> None:
-        """Raise if the first rows are those of several windows together."""
+    def check_order(self, node: TopN | WindowFunctions) -> None:
+        """Raise if rows of several windows are put in order together."""
         ends = ends_of(node.input, self._catalog)
         windows = set(_windows(node))
         several = len(windows) > 1 or any(one.session for one in windows)
         if several and not ends.keys() & set(node.keys):
             fact = "EMIT FINAL: the first rows are taken of windows that overlap"
             hint = "Use QUALIFY ROW_NUMBER() OVER (PARTITION BY window_end ORDER BY ...) <= n"
+            if isinstance(node, WindowFunctions):
+                fact = "EMIT FINAL: window functions are over windows that overlap"
+                hint = "Write OVER (PARTITION BY window_end ...)"
             raise _error(self._tokens, fact, hint)
 
     def _links_all(self, node: Join | SemiJoin) -> bool:

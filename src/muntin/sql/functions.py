@@ -20,7 +20,7 @@ class Ban(Enum):
     AGGREGATE = ("is an aggregate", "Aggregates can stand in the select list and in HAVING")
     WINDOW = (
         "is a window function",
-        "Window functions are not supported; use WINDOW or [ROWS n] to bound a stream",
+        "Write it with OVER (...) in the select list or in QUALIFY",
     )
     TABLE = ("makes rows", "Only functions that make one value of each row can be used")
     VOLATILE = (

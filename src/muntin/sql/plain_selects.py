@@ -7,7 +7,7 @@ from muntin.sql.aggregates import is_aggregate
 from muntin.sql.lexer import Tokens, top_level, word
 from muntin.sql.order_by import ORDER_WORDS
 from muntin.sql.outer_joins import kind_of
-from muntin.sql.refusals import is_numbering
+from muntin.sql.over_syntax import is_over
 from muntin.sql.shape import read_shape
 
 _ABOVE = {"GROUP BY", "HAVING", "QUALIFY", *ORDER_WORDS}
@@ -25,7 +25,7 @@ def is_joins(tokens: Tokens, catalog: Catalog) -> bool:
     for index, token in enumerate(tokens):
         if index and word(token) == "SELECT":
             return False
-        if is_aggregate(tokens, index) or is_numbering(tokens, index):
+        if is_aggregate(tokens, index) or is_over(tokens, index):
             return False
     names = {word(tokens[index]) for index in top_level(tokens)}
     if names & _ABOVE or (len(tokens) > 1 and word(tokens[1]) == "DISTINCT"):

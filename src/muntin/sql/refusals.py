@@ -13,6 +13,7 @@ from sqlglot import Token, TokenType
 from muntin.errors import SqlError
 from muntin.sql.functions import WITHOUT_PARENTHESES, Ban, refused_functions, why_refused
 from muntin.sql.lexer import Tokens, closing, is_symbol, is_text, split_commas, top_level, word
+from muntin.sql.over_syntax import is_over, over_findings
 
 _JOINS = "Write INNER, LEFT, RIGHT, FULL, SEMI or ANTI JOIN with ON, or CROSS JOIN"
 _SELECTS = "Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
@@ -37,7 +38,6 @@ _NOT_OPERANDS = {
     "INTERSECT", "EXCEPT", "SIMILAR TO", "GROUP BY", "QUALIFY", "ORDER BY", "LIMIT",
     "OFFSET", *_CLAUSES,
 }  # fmt: skip
-_NUMBERINGS = {"ROW_NUMBER", "RANK", "DENSE_RANK"}
 _OPERAND_ENDS = {")", "]", "}", "*"}
 
 
@@ -97,17 +97,11 @@ def _findings(
         and not (_joins_selects(before) or is_symbol(before, "(") or _ends_names(tokens, index))
     ):
         yield tokens.error(token, _NO_SELECTS, _SELECTS)
-    elif (
-        name == "OVER"
-        and before is not None
-        and is_symbol(before, ")")
-        and not (index > 2 and is_numbering(tokens, index - 3))
-    ):
-        yield tokens.error(token, "window functions are not supported", Ban.WINDOW.value[1])
     elif name == "COLUMNS" and opens:
         yield tokens.error(token, "COLUMNS(...) is not supported", "List the columns, or select *")
-    elif opens and is_called(token, before) and not is_numbering(tokens, index):
-        yield from _call_findings(tokens, index)
+    elif opens and is_called(token, before):
+        findings = over_findings if is_over(tokens, index) else _call_findings
+        yield from findings(tokens, index)
     elif name in WITHOUT_PARENTHESES and not opens:
         fact, hint = refused_functions()[name.lower()].value
         yield tokens.error(
@@ -156,17 +150,6 @@ def _clause_findings(
         yield tokens.error(token, "FETCH is not supported", "Write LIMIT n")
     elif name in _JOIN_KINDS and follower in {"JOIN", "LEFT", "RIGHT", "FULL", "INNER", "OUTER"}:
         yield tokens.error(token, f"{name} JOIN is not supported", _JOINS)
-
-
-def is_numbering(tokens: Tokens, index: int) -> bool:
-    """Return whether a call of ROW_NUMBER, RANK or DENSE_RANK with OVER (...) begins here."""
-    after = tokens.items[index + 1 : index + 5]
-    return (
-        word(tokens[index]) in _NUMBERINGS
-        and len(after) == 4
-        and all(is_symbol(after[at], mark) for at, mark in ((0, "("), (1, ")"), (3, "(")))
-        and word(after[2]) == "OVER"
-    )
 
 
 def _joins_selects(before: Token) -> bool:

@@ -39,9 +39,9 @@ from muntin.sql.order_by import (
 )
 from muntin.sql.outer_checks import check_outer
 from muntin.sql.outer_joins import OuterJoins, kind_of
+from muntin.sql.over_selects import bind_over, read_over
 from muntin.sql.own_ends import refuse_mixed, with_own_ends
 from muntin.sql.refusals import refuse
-from muntin.sql.row_numbers import bind_numbered, read_numbers
 from muntin.sql.row_order import order_columns, order_for
 from muntin.sql.scope import NameScope
 from muntin.sql.select_names import SelectNames
@@ -208,11 +208,11 @@ class Selects:
         conditions = conditions.having(self._since(shape, sources))
         check_outer(shape, conditions)
         bound = BoundFrom(sources, [node for _, node in entries], shape.entries, conditions)
-        if (numbered := read_numbers(shape)) is not None:
-            writer = replace(writer, uses={**writer.uses, **numbered.uses})
-            outputs = list(outputs_of(numbered.shape, tree, writer, numbered.scope(scope)))
-            return bind_numbered(
-                numbered,
+        if (over := read_over(shape)) is not None:
+            writer = replace(writer, uses={**writer.uses, **over.uses})
+            outputs = list(outputs_of(over.shape, tree, writer, over.scope(scope)))
+            return bind_over(
+                over,
                 outputs,
                 (writer, scope),
                 conditions,

@@ -20,6 +20,7 @@ from muntin.plan.nodes import Distinct, GroupBy, Join, Project, SetOperation, Se
 from muntin.plan.semi_join import SemiJoin
 from muntin.plan.sessions import WINDOW_END, SessionWindows
 from muntin.plan.top_n import TopN
+from muntin.plan.window_functions import WindowFunctions
 from muntin.sql.own_ends import bounds_of
 
 HIDDEN = "#window_end"
@@ -42,7 +43,7 @@ def ends_of(node: Node, catalog: Catalog) -> Ends:
             return _selected(node.select, _known_keys(node, catalog))
         case SessionWindows():
             return {node.schema.names.index(WINDOW_END): 0}
-        case Distinct(input=below) | SemiJoin(left=below):
+        case Distinct(input=below) | SemiJoin(left=below) | WindowFunctions(input=below):
             return ends_of(below, catalog)
         case TopN(input=below):
             ends = ends_of(below, catalog)
@@ -85,6 +86,8 @@ def _appended(node: Node, catalog: Catalog) -> Node:
             below = showing_end(below, catalog)
             places = list(ends_of(below, catalog))
             return replace(node, input=below, columns=(*node.columns, *places[:1]))
+        case WindowFunctions(input=below):
+            return replace(node, input=showing_end(below, catalog))
         case SemiJoin():
             return replace(node, left=_appended(node.left, catalog))
         case SetOperation(operator=SetOperator.UNION_ALL):

@@ -119,16 +119,8 @@ class RealSums:
 
     def _widen(self, values: Reals) -> None:
         """Make the limbs reach from the lowest bit of these numbers to their highest."""
-        finite = values[np.isfinite(values) & (values != 0)]
-        if not len(finite):
-            low, high = (self._base, self._base) if self._limbs.shape[1] else (0, 0)
-        else:
-            exponents = np.frexp(finite)[1]
-            low, high = max(int(exponents.min()) - 53, _LEAST_EXPONENT), int(exponents.max())
         width = self._limbs.shape[1]
-        base = 32 * (low // 32) if not width else min(self._base, 32 * (low // 32))
-        above = max(self._base + 32 * (width - _HEADROOM) if width else base, high)
-        wanted = -(-(above - base) // 32) + _HEADROOM
+        base, wanted = limbs_for(self._base, width, values)
         if base == self._base and wanted == width:
             return
         limbs = np.zeros((len(self._limbs), wanted), np.int64)
@@ -144,3 +136,19 @@ class RealSums:
     def nbytes(self) -> int:
         """Return the bytes of the arrays."""
         return self._limbs.nbytes + self._specials.nbytes
+
+
+def limbs_for(before: int, width: int, values: Reals) -> tuple[int, int]:
+    """Return the base and the number of limbs that hold sums so far and sums of these numbers.
+
+    ``before`` and ``width`` are what there is of them.
+    """
+    finite = values[np.isfinite(values) & (values != 0)]
+    if not len(finite):
+        low, high = (before, before) if width else (0, 0)
+    else:
+        exponents = np.frexp(finite)[1]
+        low, high = max(int(exponents.min()) - 53, _LEAST_EXPONENT), int(exponents.max())
+    base = 32 * (low // 32) if not width else min(before, 32 * (low // 32))
+    above = max(before + 32 * (width - _HEADROOM) if width else base, high)
+    return base, -(-(above - base) // 32) + _HEADROOM

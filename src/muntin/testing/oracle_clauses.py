@@ -27,6 +27,7 @@ from muntin.plan.outer_inserts import Kept, OuterInserts
 from muntin.plan.semi_join import SemiJoin
 from muntin.plan.sessions import SessionWindows
 from muntin.plan.top_n import RowNumbering, SortKey, TopN
+from muntin.plan.window_functions import FrameMode, RowFunction, WindowCall, WindowFunctions
 
 Clause: TypeAlias = Callable[[Any, list[str]], str]
 """Makes the SQL of a node, given that of its inputs."""
@@ -132,6 +133,33 @@ def _top_n(node: TopN, inputs: list[str]) -> str:
     return f"SELECT {', '.join(items)} FROM ({inputs[0]}) QUALIFY {kept}"
 
 
+def _window_functions(node: WindowFunctions, inputs: list[str]) -> str:
+    items = [f"{_over(node, call)} AS {quote(call.name)}" for call in node.calls]
+    return f"SELECT *, {', '.join(items)} FROM ({inputs[0]})"
+
+
+def _over(node: WindowFunctions, call: WindowCall) -> str:
+    """Return a call; of peers in RANGE, whose order DuckDB leaves open, the list is made first."""
+    names = node.input.schema.names
+    by = ", ".join(quote(names[place]) for place in node.keys)
+    partition = f"PARTITION BY {by} " if by else ""
+    every = ", ".join(_sort_key(key, names) for key in node.order)
+    peers = ", ".join(_sort_key(key, names) for key in node.order[: node.peers])
+    rows = call.frame.mode is FrameMode.ROWS
+    order = every if rows else peers
+    over = f"OVER ({partition}{f'ORDER BY {order} ' if order else ''}{call.frame.sql})"
+    argument = "*" if call.argument is None else quote(names[call.argument])
+    if call.function in {RowFunction.LAG, RowFunction.LEAD}:
+        default = "NULL" if call.default is None else quote(names[call.default])
+        over = f"OVER ({partition}{f'ORDER BY {every}' if every else ''})"
+        return f"{call.function}({argument}, {call.number}, {default}) {over}"
+    if call.function not in set(RowFunction):
+        return f"{call.function}({argument}) {over}"
+    place = {RowFunction.FIRST_VALUE: 1, RowFunction.LAST_VALUE: -1}
+    number = place.get(RowFunction(call.function), call.number)
+    return f"(list({argument}{f' ORDER BY {every}' if every else ''}) {over})[{number}]"
+
+
 def _sort_key(key: SortKey, names: list[str]) -> str:
     direction = "DESC" if key.descending else "ASC"
     nulls = "FIRST" if key.nulls_first else "LAST"
@@ -184,6 +212,7 @@ ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
     Distinct: _distinct,
     SetOperation: _set_operation,
     TopN: _top_n,
+    WindowFunctions: _window_functions,
     SemiJoin: _semi_join,
     OuterInserts: _outer_inserts,
     SessionWindows: _sessions,

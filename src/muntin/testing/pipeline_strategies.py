@@ -73,6 +73,23 @@ _SPREAD = (
     "COVAR_SAMP({x}, {y}) FILTER (WHERE {y} <> 2)",
     "CORR({x}, {y})",
 )
+_OVER = (
+    "COUNT(*)",
+    "COUNT({x})",
+    "SUM({x})",
+    "MIN({x})",
+    "MAX({x})",
+    "LAST_VALUE({x})",
+    "NTH_VALUE({x}, 2)",
+    "LAG({x})",
+    "LAG({x}, 2, 7)",
+)
+_FRAMES = (
+    "",
+    " ROWS 1 PRECEDING",
+    " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+    " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+)
 _SETS = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "MINUS")
 
 
@@ -81,7 +98,7 @@ class PipelineShape:
     """What pipelines may look like: how deeply sub-selects are nested.
 
     Whether there are spreads, what depends on the order of rows (FIRST, LAST, ORDER BY with
-    LIMIT, row numbers), several windows.
+    LIMIT, window functions), several windows.
     """
 
     depth: int = 2
@@ -264,18 +281,29 @@ def _sets(draw: st.DrawFn, key: str, numbers: list[str], calls: list[str]) -> st
 
 @st.composite
 def _numbered(draw: st.DrawFn, items: list[str], source: str, numbers: list[str]) -> str:
-    """Draw a select with ROW_NUMBER, RANK or DENSE_RANK, selected or in QUALIFY or both."""
-    number = st.sampled_from(numbers)
-    function = draw(st.sampled_from(["ROW_NUMBER", "ROW_NUMBER", "RANK", "DENSE_RANK"]))
-    by = draw(st.sampled_from(["", f"PARTITION BY {draw(number)} "]))
-    order = draw(st.sampled_from(["", " DESC", " NULLS FIRST", " DESC NULLS FIRST"]))
-    call = f"{function}() OVER ({by}ORDER BY {draw(number)}{order})"
+    """Draw a select with window functions, selected or in QUALIFY or both."""
+    call = draw(_over(numbers))
     selected = draw(st.booleans())
+    if len(items) > 1 and draw(st.booleans()):
+        items = [f"{draw(_over(numbers))} AS c0", *items[1:]]
     if selected:
         items = [*items[:-1], f"{call} AS c{len(items) - 1}"]
     bounds = ["", " <= 2", " < 3", " = 1", " = 2", " > 1"][0 if selected else 1 :]
     bound = draw(st.sampled_from(bounds))
     return f"SELECT {', '.join(items)} {source}{f' QUALIFY {call}{bound}' if bound else ''}"
+
+
+@st.composite
+def _over(draw: st.DrawFn, numbers: list[str]) -> str:
+    """Draw a call with OVER: a number of a row, an aggregate over a frame, or a neighbor."""
+    number = st.sampled_from(numbers)
+    by = draw(st.sampled_from(["", f"PARTITION BY {draw(number)} "]))
+    order = draw(st.sampled_from(["", " DESC", " NULLS FIRST", " DESC NULLS FIRST"]))
+    function, frame = draw(st.sampled_from(["ROW_NUMBER()", "RANK()", "DENSE_RANK()"])), ""
+    if draw(st.booleans()):
+        function = draw(st.sampled_from(_OVER)).format(x=draw(number))
+        frame = "" if function.startswith("LAG") else draw(st.sampled_from(_FRAMES))
+    return f"{function} OVER ({by}ORDER BY {draw(number)}{order}{frame})"
 
 
 @st.composite
