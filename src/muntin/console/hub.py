@@ -86,7 +86,7 @@ class Hub:
         now = time.monotonic()
         if shape != self._shape or now - self._planned > _PLANS_EVERY:
             plans = self.source.plans()
-            self._graph = {**Graph(plans).to_dict(), "orders": [_order(each) for each in plans]}
+            self._graph = {**Graph(plans).to_dict(), "orders": [order_of(each) for each in plans]}
             self._shape, self._planned = shape, now
         return {"at": time.time(), **snapshot, "graph": self._graph}
 
@@ -201,7 +201,7 @@ class Viewer:
         return events
 
 
-def _order(plan: dict[str, Any]) -> dict[str, Any]:
+def order_of(plan: dict[str, Any]) -> dict[str, Any]:
     """Return what is known of the join order of a query: predicted, measured, and why."""
     return {
         "query": plan.get("query"),
@@ -211,7 +211,7 @@ def _order(plan: dict[str, Any]) -> dict[str, Any]:
                 "prediction": join.get("prediction") or (join.get("join") or {}).get("prediction"),
                 "measured": join.get("measured"),
                 "orders": {
-                    each["alias"]: [step.get("source") for step in each["order"].get("steps", ())]
+                    each["alias"]: [_step(step) for step in each["order"].get("steps", ())]
                     for each in join["sources"]
                     if each.get("order")
                 },
@@ -220,6 +220,11 @@ def _order(plan: dict[str, Any]) -> dict[str, Any]:
             if len(join["sources"]) > 1
         ],
     }
+
+
+def _step(step: dict[str, Any]) -> str:
+    """Return where a new row looks next: into a source, or in a tree into several joined ones."""
+    return str(step["source"]) if "source" in step else " with ".join(step.get("sources", ()))
 
 
 def _joins(plan: dict[str, Any]) -> list[dict[str, Any]]:

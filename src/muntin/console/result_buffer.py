@@ -12,6 +12,8 @@ from muntin.console.rows import newest
 
 MOST = 200
 """Rows that wait for a browser, and that it gets at once."""
+_SMALL = 1 << 20
+"""Bytes of a table that is kept although few of its rows are."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Taken:
 class ResultBuffer:
     """Takes results inside the engine, in constant time and memory, and never waits for anyone.
 
-    A table with more rows than fit is cut to the newest, by a copy: a slice would keep all of it.
+    A table with more rows than fit is cut to the newest. If it is large, by a copy, since a slice
+    would keep all of it; at most two tables that were cut wait at a time.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -43,7 +46,8 @@ class ResultBuffer:
         """Take results; forget the oldest if there are too many."""
         if not len(table):
             return
-        kept = newest(table, self._most)
+        small = table.nbytes <= _SMALL
+        kept = table.slice(max(len(table) - self._most, 0)) if small else newest(table, self._most)
         with self._lock:
             self._count += len(table)
             self._tables.append(kept)

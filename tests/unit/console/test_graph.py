@@ -6,6 +6,7 @@ from typing import Any
 
 import muntin
 from muntin.console.graph import Graph
+from muntin.console.hub import order_of
 
 
 def graph_of(*queries: str) -> dict[str, Any]:
@@ -66,3 +67,17 @@ def test_every_edge_leads_to_a_later_column() -> None:
     layer = {each["id"]: each["layer"] for each in graph["nodes"]}
     assert graph["edges"]
     assert all(layer[one] < layer[other] for one, other in graph["edges"])
+
+
+def test_the_order_of_a_join_says_where_new_rows_look_also_in_a_tree() -> None:
+    join = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 4 SECONDS"
+    found = []
+    for settings in ({}, {"overload": "adapt", "resources": 1_000}):
+        engine = muntin.Engine(**settings)
+        for name in "ABC":
+            engine.stream(name, {"k": "bigint", "ts": "timestamp"}, time="ts")
+        engine.query(join, name="q")
+        (order,) = order_of(engine.handle("q").plan())["joins"]
+        found.append(order["orders"])
+    assert found[0] == {"A": ["B", "C"], "B": ["A", "C"], "C": ["A", "B"]}
+    assert found[1] == {"A": ["B", "C"], "B": ["A", "C"], "C": ["A with B"]}

@@ -51,3 +51,13 @@ def test_a_buffer_has_the_newest_rows_and_counts_all(sizes: list[int], most: int
 )
 def test_anything_becomes_strict_json(value: object) -> None:
     json.dumps(plain(value), allow_nan=False)
+
+
+def test_what_waits_is_small_however_large_the_results_are() -> None:
+    buffer = ResultBuffer(10)
+    for number in range(20):
+        large = pa.table({"k": pa.array(range(200_000), pa.int64())})
+        buffer.offer(large if number % 2 else large.slice(0, 1_000))
+    held = sum(table.get_total_buffer_size() for table in buffer._tables)
+    assert len(buffer) < 20
+    assert held <= 2 << 20

@@ -39,7 +39,7 @@ function part([name, found]) {
       ["share of keys", percent(found.part_of_keys)],
       ["lag", seconds(found.lag_seconds)],
       ["stale results", count(found.stale_results)],
-      ["oldest rows in results", Object.entries(found.oldest_rows ?? {}).map((each) => each.join(" ")).join(", ") || "–"],
+      ["oldest rows in results", Object.entries(found.oldest_rows ?? {}).map(([alias, age]) => `${alias} ${ageOf(age)}`).join(", ") || "–"],
     ], { numbers: [1] }),
     halves.length ? table(`Half joins of ${name}`, ["half join", "budget of probes/s", "rows", "probes", "matches"],
       halves.map((half) => [half, half in budgets ? (budgets[half] === null ? "no limit" : short(budgets[half])) : "no limit",
@@ -47,4 +47,10 @@ function part([name, found]) {
       { numbers: [1, 2, 3, 4] }) : null,
     found.decisions?.length ? el("details", {}, el("summary", {}, "Decisions"),
       el("ul", {}, found.decisions.slice(-20).reverse().map((each) => el("li", {}, String(each))))) : null);
+}
+
+// The engine writes times in the largest unit that divides them.
+function ageOf(text) {
+  const found = /^(\d+) microseconds?$/.exec(text);
+  return found ? seconds(Number(found[1]) / 1e6) : text;
 }
