@@ -14,6 +14,7 @@ from muntin.plan.nodes import Scan
 from muntin.sql.conjuncts import split_conjuncts, unwrap
 from muntin.sql.cursor import Cursor
 from muntin.sql.lexer import Tokens, is_symbol, split_commas, word
+from muntin.sql.nested_selects import is_stand_in
 from muntin.sql.scope import NameScope
 from muntin.sql.shape import FromEntry, SelectParts
 from muntin.sql.syntax import ColumnUse
@@ -93,7 +94,8 @@ def cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
 
 def default_name(body: Tokens, draft: Draft) -> str:
     """Return the name of an item without alias: a column's own, or the text."""
-    reference = draft.references[0] if len(draft.references) == 1 else None
+    own = not is_stand_in(body)
+    reference = draft.references[0] if own and len(draft.references) == 1 else None
     if reference is not None and draft.sql == quote(reference.flat):
         return reference.column
     return plain_text(body)

@@ -15,12 +15,16 @@ from muntin.sql.shape import FromEntry
 
 @dataclass(frozen=True)
 class BoundFrom:
-    """The entries of a FROM, as sources and as nodes, and the conditions between them."""
+    """The entries of a FROM, as sources and as nodes, and the conditions between them.
+
+    Those from ``nested`` on are joined with all others before them.
+    """
 
     sources: tuple[Scan, ...]
     nodes: Sequence[Node | None]
     entries: Sequence[FromEntry]
     conditions: Conditions
+    nested: int | None = None
 
     def joins(self, on: Sequence[Predicate]) -> FromJoins:
         """Return the joins, given the conditions of ON as predicates."""
@@ -29,7 +33,13 @@ class BoundFrom:
             tuple(one for one, at in zip(on, places, strict=True) if at == place)
             for place in range(len(self.entries))
         ]
-        return FromJoins([entry.join for entry in self.entries], own)
+        return FromJoins([entry.join for entry in self.entries], own, self.nested)
+
+    @property
+    def reads_stream(self) -> bool:
+        """Return whether an entry or what is below it is a stream."""
+        scans = (node for root in self.nodes if root is not None for node in root.walk())
+        return any(isinstance(node, Scan) and not node.stored for node in (*scans, *self.sources))
 
     @property
     def ordered(self) -> Sequence[object]:

@@ -16,6 +16,7 @@ from muntin.sql.refusals import ends_operand
 from muntin.sql.windows import Extent, begins_extent, read_extent, read_interval
 
 _WORDS = ("WINDOW", "EVERY", "EMIT", "FRESHNESS", "WITH")
+_INSIDE = ("WINDOW", "EVERY", "EMIT", "FRESHNESS")
 _BEFORE = {"WHERE", "FROM", "JOIN", "AND", "OR", "QUALIFY", "ORDER BY", "LIMIT", "OFFSET"}
 _HINT = "After the select come WINDOW, EVERY, EMIT, FRESHNESS and WITH (...), each once"
 
@@ -58,6 +59,26 @@ def cut_clauses(tokens: Tokens) -> tuple[Tokens, Clauses]:
         if name == "WINDOW":
             clauses.window_text = cursor.tokens.part(begun, cursor.index).original
     return tokens.part(0, start), clauses
+
+
+def refuse_inside(tokens: Tokens) -> None:
+    """Raise if a select that is a part of a query has one of the clauses."""
+    for index in top_level(tokens)[1:]:
+        name = word(tokens[index])
+        if (
+            name in _INSIDE
+            and word(tokens[index - 1]) not in {"AS", "SELECT"}
+            and _ends_select(tokens, index)
+        ):
+            hint = f"Write {name} at the end, for the whole query"
+            raise tokens.error(tokens[index], f"{name} cannot stand inside a query", hint)
+
+
+def _ends_select(tokens: Tokens, index: int) -> bool:
+    """Return whether a word stands behind FROM, where it is no name of a column."""
+    return any(
+        word(tokens[at]) == "FROM" for at in top_level(tokens) if at < index
+    ) and not is_symbol(tokens[index - 1], ".")
 
 
 def _first_clause(tokens: Tokens) -> int:

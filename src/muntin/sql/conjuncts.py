@@ -41,6 +41,7 @@ _WORDS = {
     "NOT", "IS", "ISNULL", "NOTNULL", "AND", "OR", "BETWEEN", "IN", "LIKE", "ILIKE", "GLOB",
     "ESCAPE", "LAMBDA", "SIMILAR TO",
 }  # fmt: skip
+_CASE = {"CASE", "WHEN", "THEN", "ELSE", "END"}
 _QUANTIFIERS = {"ANY", "ALL", "SOME"}
 
 
@@ -138,6 +139,17 @@ def _split_comparison(tokens: Tokens, marks: dict[int, str]) -> Conjunct:
     if not len(left) or not len(right) or word(right[0]) in _QUANTIFIERS:
         return Conjunct(tokens)
     return Conjunct(tokens, _OPERATORS[marks[places[0]]], (left, right))
+
+
+def is_tight(tokens: Tokens) -> bool:
+    """Return whether an expression binds more tightly than a comparison."""
+    return _all_tight([_mark(tokens, index) for index in top_level(tokens)])
+
+
+def is_loose(tokens: Tokens, index: int) -> bool:
+    """Return whether a token binds as loosely as a comparison, or separates expressions."""
+    mark = _mark(tokens, index)
+    return mark in {*_OPERATORS, *_LOOSE, *_WORDS, *_CASE, "SELECT", "DISTINCT"}
 
 
 def _all_tight(marks: list[str]) -> bool:

@@ -15,13 +15,13 @@ from sqlglot import exp
 
 from muntin.aggregates.function import Arguments
 from muntin.aggregates.types import is_ordered
-from muntin.model.window import Unbounded
-from muntin.plan.expression import Expression, OutputColumn
+from muntin.plan.expression import ColumnRef, OutputColumn, quote
 from muntin.plan.node import Node
-from muntin.plan.nodes import Aggregate, GroupBy, Scan
+from muntin.plan.nodes import Aggregate, GroupBy
 from muntin.sql.aggregates import Call, find_calls, is_aggregate, refuse_aggregates, result_type
 from muntin.sql.binder import cut_alias, default_name, items_of, name_outputs, predicate_of
 from muntin.sql.conjuncts import unwrap
+from muntin.sql.group_nesting import GroupNesting, scope_above
 from muntin.sql.group_writer import GroupWriter
 from muntin.sql.grouping_sets import KeySet, is_grouping, keys_first, read_sets
 from muntin.sql.lexer import Tokens, is_number, word
@@ -66,6 +66,7 @@ class Grouping:
     tree: exp.Select
     writer: Writer
     scope: NameScope
+    nesting: GroupNesting
     _items: list[_Item] = field(default_factory=list)
     _more: list[_Item] = field(default_factory=list)
     _keys: list[Draft] = field(default_factory=list)
@@ -87,7 +88,8 @@ class Grouping:
         self._items = list(self._read_items())
         self._read_keys()
         more = [item.body for item in self._more]
-        for tokens in (*(item.body for item in self._items), self.shape.having, *more):
+        items = [*self.nesting.operands, *(item.body for item in self._items)]
+        for tokens in (*items, self.shape.having, *more):
             for call in find_calls(tokens) if tokens is not None else ():
                 key = None if call.key is None else self.writer.write(unwrap(call.key), self.scope)
                 self._calls.append(_Bound(call, self._argument(call), key))
@@ -248,12 +250,13 @@ class Grouping:
         columns: Sequence[OutputColumn],
         kept: Sequence[int],
         numbers: Sequence[int],
-    ) -> GroupBy:
+    ) -> Node:
         """Return a grouping with its HAVING and select list."""
-        above = NameScope((Scan("", "", stored=True, window=Unbounded(), schema=group.groups),), 1)
         written = GroupWriter(
             self.writer, self.scope, self._keys, columns, kept, iter(numbers), self._key
         )
+        joins = self.nesting.joins(written.write, self._key_columns(columns, kept))
+        written.writer = replace(self.writer, values={**self.writer.values, **joins.values})
         outputs = [
             (item.alias or self._name(item.body), written.write(item.body), item)
             for item in self._items
@@ -262,7 +265,9 @@ class Grouping:
         if self.shape.having is not None:
             having = Condition(written.write(unwrap(self.shape.having)))
         outputs += [(item.alias, written.write(item.body), item) for item in self._more]
-        types = find_types([draft for _, draft, _ in outputs], [having] if having else [], above)
+        conditions = [*joins.conditions, *([having] if having else [])]
+        above = scope_above(group, joins)
+        types = find_types([draft for _, draft, _ in outputs], conditions, above)
         for name, draft, _ in outputs:
             if name.casefold() in RESERVED:
                 fact = f"a column of the result cannot be called {name!r}"
@@ -270,8 +275,24 @@ class Grouping:
                     draft.tokens.start, fact, "Results use that name; give it an alias"
                 )
         select = name_outputs([(name, typed(draft, types)) for name, draft, _ in outputs])
-        condition: Expression | None = predicate_of(having, types).expression if having else None
+        predicate = None if having is None else predicate_of(having, types)
+        if joins.joins:
+            on = [predicate_of(one, types) for one in joins.conditions]
+            where = () if predicate is None else (predicate,)
+            return self.nesting.over(group, joins, (on, where), select)
+        condition = None if predicate is None else predicate.expression
         return replace(group, having=condition, select=select)
+
+    def _key_columns(
+        self, columns: Sequence[OutputColumn], kept: Sequence[int]
+    ) -> dict[ColumnRef, ColumnRef]:
+        """Return the keys of a grouping that are columns of the rows below."""
+        keys = {place: self._keys[place] for place in kept}
+        return {
+            key.references[0]: ColumnRef(0, columns[place].name)
+            for place, key in keys.items()
+            if len(key.references) == 1 and key.sql == quote(key.references[0].flat)
+        }
 
     @staticmethod
     def _key_place(call: Call, place: int, columns: Sequence[OutputColumn]) -> int:

@@ -71,6 +71,8 @@ class GroupWriter:
         self, tokens: Tokens, index: int, calls: dict[int, Call], keys: list[str]
     ) -> tuple[Draft | None, int]:
         """Return what of the groups stands for what begins here, and where that ends."""
+        if (nested := self.writer.values.get(tokens[index].start)) is not None:
+            return nested, index + 1
         if index in calls:
             call, reference = calls[index], ColumnRef(0, f"a{next(self.numbers)}")
             text = call.function.form.format(quote(reference.flat), call.separator)

@@ -48,10 +48,14 @@ def kind_of(join: str) -> str:
 
 @dataclass(frozen=True)
 class FromJoins:
-    """The joins of FROM: for each entry the words before it, and its conditions of ON."""
+    """The joins of FROM: for each entry the words before it, and its conditions of ON.
+
+    Entries from ``nested`` on are joined with all before them, commas or not.
+    """
 
     words: Sequence[str]
     on: Sequence[tuple[Predicate, ...]]
+    nested: int | None = None
 
     @property
     def is_outer(self) -> bool:
@@ -115,6 +119,8 @@ class OuterJoins:
         top = _Block()
         block = _Block()
         for place, words in enumerate(self.joins.words):
+            if place == self.joins.nested:
+                top, block = _Block(), top.with_(block, ())
             if words in {"", ","}:
                 top = top.with_(block, ())
                 block = _Block([place])

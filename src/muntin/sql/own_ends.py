@@ -20,6 +20,8 @@ from muntin.plan.expression import ColumnRef, Comparison, Expression, OutputColu
 from muntin.plan.nodes import Join, Scan
 from muntin.plan.sessions import WINDOW_END, WINDOW_START
 from muntin.sql.shape import SelectParts
+from muntin.sql.typecheck import Condition
+from muntin.sql.writer import Draft
 
 
 def with_own_ends(join: Join, catalog: Catalog) -> Join:
@@ -143,3 +145,16 @@ def _predicate(predicate: Predicate, bounds: Mapping[ColumnRef, Expression]) -> 
             right=_over_times(comparison.right, bounds),
         )
     return Predicate(_over_times(predicate.expression, bounds), comparison)
+
+
+def landmark_conditions(
+    shape: SelectParts, sources: Sequence[Scan], catalog: Catalog
+) -> Iterator[Condition]:
+    """Yield the conditions of landmark windows: rows from an instant on."""
+    for place, (entry, source) in enumerate(zip(shape.entries, sources, strict=True)):
+        relation = catalog.find(source.relation)
+        if isinstance(source.window, TimeWindow) and source.window.since is not None:
+            assert isinstance(relation, Stream), "tables have no window"
+            time = ColumnRef(place, relation.time)
+            text = f"epoch_us({quote(time.flat)}) >= {source.window.since}"
+            yield Condition(Draft(text, (time,), entry.tokens))

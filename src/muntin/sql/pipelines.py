@@ -14,11 +14,12 @@ from muntin.plan.top_n import TopN
 from muntin.sql.clauses import Clauses, cut_clauses
 from muntin.sql.cursor import plain_options
 from muntin.sql.emit_final import with_window_end
+from muntin.sql.levels import too_deep
 from muntin.sql.lexer import Tokens
 from muntin.sql.named_selects import own_clauses, with_views
 from muntin.sql.plain_selects import is_joins, is_plain
 from muntin.sql.refusals import refuse
-from muntin.sql.selects import Selects, too_deep
+from muntin.sql.selects import Selects
 from muntin.sql.sources import bind_freshness
 from muntin.sql.window_calls import calls
 from muntin.sql.windows import Extent
@@ -50,7 +51,12 @@ def bind_standing(tokens: Tokens, name: str, catalog: Catalog) -> Query:
         )
     except RecursionError as error:
         raise too_deep(select) from error
-    if not alone and clauses.emit in {None, Emit.INSERTS} and _is_outer(root):
+    if clauses.emit is Emit.INSERTS and selects.nests and _is_outer(root):
+        fact = "a sub-select in WHERE or the select list emits no inserts"
+        hint = "End the query with EMIT CHANGES, or write SEMI, ANTI or LEFT JOIN"
+        raise tokens.error(tokens.start, fact, hint)
+    emits = clauses.emit is Emit.INSERTS or (clauses.emit is None and not selects.nests)
+    if not alone and emits and _is_outer(root):
         fact = (
             "without EMIT CHANGES, an outer join has to be the last one, and all its entries "
             "stored tables or streams with [RANGE ...] windows"

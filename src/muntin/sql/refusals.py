@@ -17,7 +17,6 @@ from muntin.sql.over_syntax import is_over, over_findings
 
 _JOINS = "Write INNER, LEFT, RIGHT, FULL, SEMI or ANTI JOIN with ON, or CROSS JOIN"
 _SELECTS = "Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
-_NO_SELECTS = "sub-selects can only stand in FROM"
 _SET_WORDS = {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
 
 _CLAUSES = {
@@ -85,18 +84,16 @@ def _findings(
             token, "columns cannot be named by their position", "Write the name of the column"
         )
     elif (
-        is_symbol(token, "(")
-        and after is not None
-        and word(after) in _NESTED
-        and not _holds_select(before, after)
+        is_symbol(token, "(") and after is not None and word(after) in _NESTED - {"SELECT", "WITH"}
     ):
-        yield tokens.error(after, _NO_SELECTS, _SELECTS)
+        fact = f"{after.text} cannot begin a sub-select"
+        yield tokens.error(after, fact, "Write (SELECT ... FROM ...)")
     elif (
         name == "SELECT"
         and before is not None
         and not (_joins_selects(before) or is_symbol(before, "(") or _ends_names(tokens, index))
     ):
-        yield tokens.error(token, _NO_SELECTS, _SELECTS)
+        yield tokens.error(token, "a sub-select needs parentheses", "Write (SELECT ... FROM ...)")
     elif name == "COLUMNS" and opens:
         yield tokens.error(token, "COLUMNS(...) is not supported", "List the columns, or select *")
     elif opens and is_called(token, before):
@@ -164,18 +161,6 @@ def _ends_names(tokens: Tokens, index: int) -> bool:
         if depth <= 0:
             return depth == 0 and place < index - 1 and word(tokens[place - 1]) == "AS"
     return False
-
-
-def _holds_select(before: Token | None, opened: Token) -> bool:
-    """Return whether a parenthesis that begins with this word can be a select."""
-    if word(opened) not in {"SELECT", "WITH"}:
-        return False
-    return (
-        before is None
-        or word(before) in {"FROM", "JOIN"}
-        or _joins_selects(before)
-        or before.text in {",", "("}
-    )
 
 
 def is_called(token: Token, before: Token | None) -> bool:

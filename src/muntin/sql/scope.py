@@ -25,6 +25,9 @@ class NameScope:
     USING is ``merged`` into the left one and is found only under its alias. ``outputs`` are the
     names of the select list. The columns of ``hidden`` entries, of which a SEMI or ANTI JOIN keeps
     none, are found only in its own ON.
+
+    ``around`` is the scope of the query that a sub-select stands in. If it is ``correlated``, the
+    last sources are those of that scope.
     """
 
     sources: tuple[Scan, ...]
@@ -33,6 +36,8 @@ class NameScope:
     merged: frozenset[ColumnRef] = frozenset()
     outputs: frozenset[str] = frozenset()
     hidden: frozenset[int] = frozenset()
+    around: NameScope | None = None
+    correlated: bool = False
 
     @cached_property
     def _columns(self) -> list[dict[str, str]]:
@@ -63,7 +68,27 @@ class NameScope:
             )
         if source is not None:
             raise self._no_column(source, use, tokens)
+        if self.around is not None and self.around.knows(use):
+            return self._resolve_around(self.around, use, tokens)
         raise self._unknown(use, tokens)
+
+    def knows(self, use: ColumnUse) -> bool:
+        """Return whether a name is that of a column or of an entry, here or further around."""
+        bare = self._bare(use.names[0], range(self.end))
+        known = bool(bare) or (len(use.names) > 1 and self.find(use.names[0]) is not None)
+        return known or (self.around is not None and self.around.knows(use))
+
+    def _resolve_around(
+        self, around: NameScope, use: ColumnUse, tokens: Tokens
+    ) -> tuple[ColumnRef, int]:
+        """Return a column of the query around a sub-select."""
+        reference, consumed = around.resolve(use, tokens)
+        if not self.correlated:
+            fact = f"{'.'.join(use.names)} is a column of the query around this select"
+            hint = "It can stand only in the WHERE of a sub-select of that query's expressions"
+            raise tokens.error(use.offsets[0], fact, hint)
+        first = len(self.sources) - len(around.sources)
+        return ColumnRef(first + reference.source, reference.column), consumed
 
     def find(self, alias: str) -> int | None:
         """Return the place in FROM of the source that goes by that name."""

@@ -5,17 +5,15 @@ Sub-selects in FROM, DISTINCT, and what is grouped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from muntin.errors import SqlError
-from muntin.model.catalog import Catalog, Stream, View
-from muntin.model.window import TimeWindow, Unbounded
+from muntin.model.catalog import Catalog, View
+from muntin.model.window import Unbounded
 from muntin.plan.expression import (
-    ColumnRef,
     OutputColumn,
-    quote,
     select_all,
 )
 from muntin.plan.node import Node
@@ -23,13 +21,18 @@ from muntin.plan.nodes import Distinct, Join, Scan
 from muntin.sql.aggregates import is_aggregate, refuse_aggregates
 from muntin.sql.binder import OnAndWhere, bind_using, conditions_of, name_outputs, outputs_of
 from muntin.sql.bound_from import BoundFrom
-from muntin.sql.clauses import Clauses
+from muntin.sql.clauses import Clauses, refuse_inside
 from muntin.sql.conjuncts import unwrap
+from muntin.sql.correlation import BoundNested, Correlation
 from muntin.sql.from_joins import Entries, combine_entries
 from muntin.sql.group_by import Grouping
+from muntin.sql.group_nesting import GroupNesting
 from muntin.sql.grouping_sets import is_grouping
-from muntin.sql.lexer import Tokens, closing, is_symbol, tokenize, top_level, word
+from muntin.sql.levels import checked_levels
+from muntin.sql.lexer import Tokens, closing, is_symbol, tokenize, word
 from muntin.sql.named_selects import NamedSelect, begins_names, cut_names, own_clauses
+from muntin.sql.nested_joins import NestedJoins, in_order
+from muntin.sql.nested_selects import NestedSelect, columns_of, cut_selects
 from muntin.sql.order_by import (
     ORDER_COLUMN,
     cut_ordering,
@@ -40,43 +43,25 @@ from muntin.sql.order_by import (
 from muntin.sql.outer_checks import check_outer
 from muntin.sql.outer_joins import OuterJoins, kind_of
 from muntin.sql.over_selects import bind_over, read_over
-from muntin.sql.own_ends import refuse_mixed, with_own_ends
+from muntin.sql.own_ends import landmark_conditions, refuse_mixed, with_own_ends
 from muntin.sql.refusals import refuse
 from muntin.sql.row_order import order_columns, order_for
 from muntin.sql.scope import NameScope
 from muntin.sql.select_names import SelectNames
 from muntin.sql.session_calls import bind_session
 from muntin.sql.set_operators import combine_selects, split_selects
-from muntin.sql.shape import FromEntry, SelectParts, read_shape, read_tail
+from muntin.sql.shape import FromEntry, read_shape, read_tail
 from muntin.sql.sources import MOST_SOURCES, bind_entry, check_condition, read_alias
 from muntin.sql.syntax import find_columns, parse_select
-from muntin.sql.typecheck import Condition, find_types, typed
+from muntin.sql.typecheck import find_types, typed
 from muntin.sql.views import refuse_barrier
 from muntin.sql.window_calls import bind_call, union_of
-from muntin.sql.writer import Draft, Writer
+from muntin.sql.writer import Writer
 
 _HAVING = "Conditions on groups stand in HAVING"
 _NO_STREAM = "Stored tables do not change; join them with a stream"
 MOST_JOINS = 200
 """How many window joins there may be in what outer joins and uses of a select by name copy."""
-MOST_LEVELS = 100
-"""How many levels of nodes a query may have; planning and running recurse over them."""
-_INSIDE = ("WINDOW", "EVERY", "EMIT", "FRESHNESS")
-
-
-def too_deep(tokens: Tokens) -> SqlError:
-    """Return the error for a query with too many levels."""
-    fact = f"the query has more than {MOST_LEVELS} levels of sub-selects and set operators"
-    hint = "Split it; a chain of EXCEPT can be written as one EXCEPT of a UNION ALL"
-    return tokens.error(tokens.start, fact, hint)
-
-
-def _levels(root: Node) -> int:
-    """Return the number of levels of nodes."""
-    level, count = [root], 0
-    while level:
-        level, count = [child for node in level for child in node.inputs], count + 1
-    return count
 
 
 @dataclass
@@ -84,6 +69,8 @@ class Selects:
     """Binds the selects of one standing query; ``joins`` counts the window joins found so far.
 
     ``inserts``: the query is nothing but joins, some of them outer ones, and emits inserts.
+    ``around``: what can be seen around the sub-select that is bound. ``nests``: an expression has
+    one.
     """
 
     name: str
@@ -92,6 +79,8 @@ class Selects:
     joins: int = 0
     names: SelectNames = field(default_factory=SelectNames)
     inserts: bool = False
+    around: NameScope | None = None
+    nests: bool = False
 
     def bind(self, tokens: Tokens, *, sorts: bool = False) -> Node:
         """Return the node of selects with set operators between them, WITH before them.
@@ -112,7 +101,13 @@ class Selects:
         """Return what an entry of WITH stands for; every use gets a copy of it."""
         select, clauses = own_clauses(entry.body, self.clauses)
         names = self.names.within(entry.name.text, self.catalog)
-        return Selects(self.name, clauses, self.catalog, names=names).bind(select)
+        return self._within(Selects(self.name, clauses, self.catalog, names=names), select)
+
+    def _within(self, selects: Selects, tokens: Tokens) -> Node:
+        """Return a select that is bound on its own; if it has sub-selects, this one has them."""
+        node = selects.bind(tokens)
+        self.nests |= selects.nests
+        return node
 
     def _bind_view(self, view: View, entry: FromEntry) -> Node:
         """Return what a view stands for, with the windows of this query if it has none."""
@@ -120,7 +115,7 @@ class Selects:
         body = tokenize(view.text, view.name)
         try:
             select, clauses = own_clauses(body, self.clauses)
-            node = Selects(self.name, clauses, self.catalog).bind(select)
+            node = self._within(Selects(self.name, clauses, self.catalog), select)
         except SqlError as error:
             fact = f"{view.kind} {view.name} cannot be read here: {error.fact}"
             raise entry.tokens.error(entry.tokens[0], fact, error.hint) from error
@@ -140,37 +135,19 @@ class Selects:
             )
             if ordering := read_ordering(read_tail(tail), sorts=sorts):
                 node = first_of(node, ordering)
-        if _levels(node) > MOST_LEVELS:
-            raise too_deep(tokens)
-        return node
+        return checked_levels(node, tokens)
 
-    def _bind_operand(self, tokens: Tokens, *, sorts: bool) -> Node:
+    def _bind_operand(
+        self, tokens: Tokens, *, sorts: bool, correlation: Correlation | None = None
+    ) -> Node:
         while len(tokens) and is_symbol(tokens[0], "(") and closing(tokens, 0) == len(tokens) - 1:
             tokens = tokens.part(1, len(tokens) - 1)
             operands, _ = split_selects(tokens)
             if len(operands) > 1 or begins_names(tokens):
                 return self.bind(tokens, sorts=sorts)
         refuse(tokens)
-        for index in top_level(tokens)[1:]:
-            if (
-                word(tokens[index]) in _INSIDE
-                and word(tokens[index - 1]) not in {"AS", "SELECT"}
-                and self._ends_select(tokens, index)
-            ):
-                name = word(tokens[index])
-                raise tokens.error(
-                    tokens[index],
-                    f"{name} cannot stand inside a query",
-                    f"Write {name} at the end, for the whole query",
-                )
-        return self._bind_select(tokens, sorts=sorts)
-
-    @staticmethod
-    def _ends_select(tokens: Tokens, index: int) -> bool:
-        """Return whether a word stands behind FROM, where it is no name of a column."""
-        return any(
-            word(tokens[at]) == "FROM" for at in top_level(tokens) if at < index
-        ) and not is_symbol(tokens[index - 1], ".")
+        refuse_inside(tokens)
+        return self._bind_select(tokens, sorts=sorts, correlation=correlation)
 
     def bind_join(self, tokens: Tokens) -> Join:
         """Return the window join of a select that is nothing else, without a name."""
@@ -178,11 +155,31 @@ class Selects:
         assert isinstance(join, Join), "it is plain"
         return replace(join, name="")
 
-    def _bind_select(self, tokens: Tokens, *, alone: bool = False, sorts: bool = False) -> Node:
+    def bind_nested(self, one: NestedSelect, scope: NameScope) -> BoundNested:
+        """Return the sub-select of an expression that sees a scope around it."""
+        around, self.around, self.nests = self.around, scope, True
+        try:
+            if len(split_selects(one.body)[0]) > 1 or word(one.body[0]) != "SELECT":
+                return BoundNested(self.bind(one.body))
+            correlation = Correlation(one, scope)
+            return correlation.bound(
+                self._bind_operand(one.body, sorts=False, correlation=correlation)
+            )
+        finally:
+            self.around = around
+
+    def _bind_select(
+        self,
+        tokens: Tokens,
+        *,
+        alone: bool = False,
+        sorts: bool = False,
+        correlation: Correlation | None = None,
+    ) -> Node:
+        tokens, found = cut_selects(tokens)
         shape = read_shape(tokens)
         ordering = read_ordering(shape, sorts=sorts)
         inside = None if shape.distinct else ordering
-        self._refuse_selects(shape)
         tree = parse_select(shape.plain)
         entries = self._bind_entries(shape.entries)
         sources = tuple(source for source, _ in entries)
@@ -197,18 +194,30 @@ class Selects:
             for place, entry in enumerate(shape.entries)
             if kind_of(entry.join) in {"SEMI", "ANTI"}
         )
-        scope = NameScope(sources, len(sources), 0, merged, aliases, hidden)
-        writer = Writer(find_columns(tree), self.catalog.functions)
+        scope = NameScope(sources, len(sources), 0, merged, aliases, hidden, self.around)
+        uses = find_columns(tree) | columns_of(found, tokens[0])
+        writer = Writer(uses, self.catalog.functions)
+        nested = [(one, self.bind_nested(one, scope)) for one in found]
+        below = NestedJoins(len(sources))
+        for one, inner in in_order(nested, above=False):
+            below.add(one, inner, partial(writer.write, scope=scope))
+        writer, scope = replace(writer, values=below.values), below.scope(scope)
         for place, condition in [
             ("in WHERE", shape.where),
             *(("in ON", entry.on) for entry in shape.entries),
         ]:
             refuse_aggregates(condition, place, _HAVING)
-        conditions = conditions_of(shape, using, writer, scope)
-        conditions = conditions.having(self._since(shape, sources))
+        seen = scope if correlation is None else correlation.scope(scope)
+        conditions = conditions_of(shape, using, writer, seen)
+        if correlation is not None:
+            conditions = correlation.take(shape, conditions, len(scope.sources))
+        conditions = conditions.having(landmark_conditions(shape, sources, self.catalog))
         check_outer(shape, conditions)
-        bound = BoundFrom(sources, [node for _, node in entries], shape.entries, conditions)
+        bound = below.bound_from([node for _, node in entries], shape.entries, conditions, scope)
+        conditions = bound.conditions
         if (over := read_over(shape)) is not None:
+            if correlation is not None:
+                correlation.refuse_numbers(tokens)
             writer = replace(writer, uses={**writer.uses, **over.uses})
             outputs = list(outputs_of(over.shape, tree, writer, over.scope(scope)))
             return bind_over(
@@ -228,6 +237,7 @@ class Selects:
             )
         ):
             outputs = list(outputs_of(shape, tree, writer, scope))
+            outputs = outputs if correlation is None else correlation.outputs(outputs)
             visible = len(outputs)
             places = order_places(inside, [name for name, _ in outputs])
             for item, at in places:
@@ -239,7 +249,16 @@ class Selects:
             ties = order_columns(bound, self.catalog) if inside is not None else []
             rows = self._rows(bound, conditions.predicates(types), (*select, *ties), tokens)
         else:
-            grouping = Grouping(shape, tree, writer, scope)
+            shape = shape if correlation is None else correlation.grouped(shape)
+            above = GroupNesting(
+                tuple(in_order(nested, above=True)),
+                self._window_join,
+                partial(self._fresh, tokens=tokens),
+            )
+            writer = replace(writer, values={**below.values, **above.stand_ins})
+            grouping = Grouping(shape, tree, writer, scope, above)
+            if correlation is not None:
+                correlation.add_keys(grouping.also)
             visible, ties = len(shape.items), []
             places = order_places(inside, grouping.names if inside else [])
             for item, at in places:
@@ -264,18 +283,9 @@ class Selects:
             )
         if inside is not None:
             return inside.over(rows, [at for _, at in places], visible, len(ties))
-        rows = Distinct(rows) if shape.distinct else rows
+        repeats = correlation is not None and ordering is None  # change no condition or value
+        rows = Distinct(rows) if shape.distinct and not repeats else rows
         return rows if ordering is None else first_of(rows, ordering)
-
-    def _since(self, shape: SelectParts, sources: Sequence[Scan]) -> Iterator[Condition]:
-        """Yield the conditions of landmark windows: rows from an instant on."""
-        for place, (entry, source) in enumerate(zip(shape.entries, sources, strict=True)):
-            relation = self.catalog.find(source.relation)
-            if isinstance(source.window, TimeWindow) and source.window.since is not None:
-                assert isinstance(relation, Stream), "tables have no window"
-                time = ColumnRef(place, relation.time)
-                text = f"epoch_us({quote(time.flat)}) >= {source.window.since}"
-                yield Condition(Draft(text, (time,), entry.tokens))
 
     def _bind_entries(self, entries: Sequence[FromEntry]) -> list[tuple[Scan, Node | None]]:
         found: list[tuple[Scan, Node | None]] = []
@@ -332,16 +342,6 @@ class Selects:
         windows = union_of([self._window_join((scan,), ((), ()), select) for scan in scans])
         return replace(scans[0], relation=alias, stored=True), windows
 
-    @staticmethod
-    def _refuse_selects(shape: SelectParts) -> None:
-        """Raise if a sub-select stands anywhere but in FROM."""
-        conditions = [part for entry in shape.entries for part in (entry.on,) if part is not None]
-        for part in (*shape.items, *conditions, shape.where, shape.group, shape.having):
-            for token in part or ():
-                if word(token) == "SELECT":
-                    hint = "Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
-                    raise shape.plain.error(token, "sub-selects can only stand in FROM", hint)
-
     # -- rows below everything else ---------------------------------------------------------------
 
     def _rows(
@@ -356,7 +356,7 @@ class Selects:
         A join of streams and tables, or one over sub-selects too.
         """
         sources = bound.sources
-        if not any(bound.nodes) and all(source.stored for source in sources):
+        if self.around is None and not bound.reads_stream:
             raise tokens.error(tokens.start, "a select reads no stream", _NO_STREAM)
         entries = Entries(sources, bound.nodes)
         joins = bound.joins(predicates[0])
@@ -364,7 +364,7 @@ class Selects:
             fresh = partial(self._fresh, tokens=tokens)
             outer = OuterJoins(entries, joins, self._window_join, fresh, self.inserts)
             return outer.bind(predicates[1], select)
-        if any(bound.nodes):
+        if any(bound.nodes) or all(source.stored for source in sources):
             return combine_entries(entries, predicates, select, self._window_join)
         return self._window_join(sources, predicates, select)
 

@@ -66,7 +66,7 @@ def parse_select(tokens: Tokens) -> exp.Select:
         if next(expression.find_all(*_NESTED), None) is not None:
             raise tokens.error(
                 tokens.start,
-                "sub-selects can only stand in FROM",
+                "a sub-select stands where none can",
                 "Write it as an entry of FROM, (SELECT ...) AS name",
             )
     return tree

@@ -38,10 +38,14 @@ class Draft:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes the expressions of one query; ``functions`` are the user's, by folded name."""
+    """Writes the expressions of one query; ``functions`` are the user's, by folded name.
+
+    ``values`` are what stands for sub-selects, by their offsets.
+    """
 
     uses: Mapping[int, ColumnUse]
     functions: Mapping[str, FunctionSignature] = field(default_factory=dict)
+    values: Mapping[int, Draft] = field(default_factory=dict)
 
     def write(self, tokens: Tokens, scope: NameScope) -> Draft:
         """Return the expression with its columns resolved."""
@@ -51,6 +55,11 @@ class Writer:
         while index < len(tokens):
             token = tokens[index]
             use = self.uses.get(token.start)
+            if (value := self.values.get(token.start)) is not None:
+                pieces.append((value.sql, token, token))
+                references |= dict.fromkeys(value.references)
+                index += 1
+                continue
             if use is None:
                 pieces.append((self.text_of(tokens, index), token, token))
                 index += 1

@@ -396,7 +396,7 @@ WRONG = [
     ("SELECT k FROM A ORDER BY 2 LIMIT 1", "column 26: the select list has no item 2."),
     ("SELECT k FROM A ORDER BY k LIMIT k", "column 34: LIMIT needs a whole number."),
     ("SELECT COUNT(*) FROM T", "column 1: a select reads no stream."),
-    ("SELECT (SELECT 1), COUNT(*) FROM A", "column 9: sub-selects can only stand in FROM."),
+    ("SELECT (SELECT 1), COUNT(*) FROM A", "column 9: the query has no FROM."),
     ("SELECT k FROM A HAVING k > 1", "column"),
     ("SELECT k FROM A GROUP BY k WHERE k > 1", "column"),
 ]
