@@ -236,7 +236,9 @@ class EngineCheckpoint:
             self._declared.set(name, value)
         schemas = {each.name: each.schema for each in state.streams}
         schemas |= {each.name: each.schema for each in state.tables}
-        self._dataflow.tables.update(read_all(folder, state.contents, schemas))
+        contents = read_all(folder, state.contents, schemas)
+        for table in state.tables:
+            self._registrar.fill_table(table, contents[table.name])
         for stream in state.streams:
             self._registrar.declare(stream)
         if self._registrar.arrivals is not None:

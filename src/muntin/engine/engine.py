@@ -22,11 +22,12 @@ from muntin.engine.console_source import EngineParts, EngineSource
 from muntin.engine.declarations import Declarations, unknown_stream
 from muntin.engine.fair_lock import FairLock
 from muntin.engine.heartbeat import EventClock, read_heartbeat
-from muntin.engine.input_rows import Rows, read_rows, read_table, read_times
+from muntin.engine.input_rows import Rows, read_rows, read_times
 from muntin.engine.inspector import Inspector
 from muntin.engine.query_registry import QueryRegistry, StandingQuery
 from muntin.engine.registrar import Registrar, read_clock
 from muntin.engine.suspended_query import Suspender
+from muntin.engine.table_calls import TableCalls
 from muntin.expressions.python_functions import Vectorized
 from muntin.kernels.jit import prepare
 from muntin.metrics import CONTENT_TYPE, prometheus_text
@@ -39,7 +40,7 @@ from muntin.runtime.dataflow import Dataflow, Frontier
 from muntin.runtime.memory_limit import check_memory
 from muntin.runtime.stream_input import StreamState
 from muntin.sql.python_functions import make_function
-from muntin.sql.streams import make_stream, make_table, read_slack
+from muntin.sql.streams import make_stream, read_slack
 from muntin.sql.types import build_schema
 from muntin.state.batch import Batch, batch_of
 
@@ -51,7 +52,7 @@ def _system_clock() -> int:
     return time.time_ns() // 1000
 
 
-class Engine:
+class Engine(TableCalls):
     """Continuous queries over streams that this process pushes.
 
     Parameters
@@ -144,13 +145,6 @@ class Engine:
         micros = read_slack(name, slack)
         with self._lock:
             self._registrar.add_stream(make_stream(name, schema, time, micros))
-
-    def table(self, name: str, rows: Rows, columns: Mapping[str, str] | None = None) -> None:
-        """Declare a stored table with its rows; ``columns`` gives SQL types that rows lack."""
-        rows = read_table(rows, columns, name)
-        with self._lock:
-            table = make_table(name, rows.schema)
-            self._registrar.add_table(table, read_rows(rows, table.schema, f"table {name}"))
 
     def function(
         self, name: str, code: Vectorized, parameters: Mapping[str, str], result: str

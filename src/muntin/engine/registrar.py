@@ -10,12 +10,15 @@ from muntin.engine.arrival_clock import ArrivalClock, Clock
 from muntin.engine.declarations import Actions, Declarations, run_script
 from muntin.engine.query_registry import QueryRegistry
 from muntin.engine.table_files import load_table
-from muntin.errors import InputError
+from muntin.errors import CatalogError, InputError
+from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
 from muntin.plan.query import Query
 from muntin.plan.statement import DropStatement
 from muntin.runtime.dataflow import Dataflow
+from muntin.runtime.keyed_table import KeyedTable
 from muntin.runtime.planned_query import PlannedQuery
+from muntin.runtime.table_change import TableChange
 
 
 def read_clock(clock: object) -> Clock | None:
@@ -85,7 +88,48 @@ class Registrar:
     def add_table(self, table: Table, rows: pa.Table) -> None:
         """Add a stored table with its rows."""
         self._declared.add_table(table)
-        self._dataflow.tables[table.name] = rows.combine_chunks()
+        try:
+            self.fill_table(table, rows.combine_chunks())
+        except InputError:
+            self._declared.drop_relation("table", table.name)
+            raise
+
+    def fill_table(self, table: Table, rows: pa.Table) -> None:
+        """Give the dataflow the rows of a table of the catalog."""
+        tables = self._dataflow.tables
+        if table.key:
+            tables.changing[table.name] = KeyedTable(
+                table.name, table.key, rows, self._dataflow.duck
+            )
+        else:
+            tables[table.name] = rows
+
+    def changing_table(self, name: str) -> Table:
+        """Return a table that can change; raise if there is none of that name."""
+        check_name(name, "the name of a table")
+        table = self._declared.catalog.find(name)
+        if not isinstance(table, Table):
+            known = ", ".join(each.name for each in self._declared.catalog.tables())
+            raise CatalogError(f"there is no table {name!r}", hint=f"There are {known or 'none'}")
+        if not table.key:
+            raise CatalogError(
+                f"table {table.name} has no key, so its rows cannot change",
+                hint="Declare it with engine.table(name, rows, key='column')",
+            )
+        return table
+
+    def upsert(self, table: Table, rows: pa.Table) -> None:
+        """Put rows into a table in the place of those with their keys."""
+        self._change(table, self._dataflow.tables.changing[table.name].upsert(rows))
+
+    def delete(self, table: Table, keys: pa.ChunkedArray) -> None:
+        """Remove the rows with some keys from a table."""
+        self._change(table, self._dataflow.tables.changing[table.name].delete(keys))
+
+    def _change(self, table: Table, changed: tuple[pa.Table, pa.Table]) -> None:
+        self._finish()
+        change = TableChange.of(table.name, *changed)
+        self._registry.take(self._dataflow.change_table(change))
 
     def add_query(self, query: Query) -> str:
         """Plan and run a query, and return its name; if that fails, nothing has changed."""

@@ -51,11 +51,12 @@ class Stream:
 
 @dataclass(frozen=True)
 class Table:
-    """A declared stored table."""
+    """A declared stored table; one with a ``key`` column can change."""
 
     name: str
     schema: pa.Schema
     options: Options = ()
+    key: str = ""
 
     def column(self, name: str) -> str | None:
         """Return the column as it was declared, ignoring the case of ``name``."""

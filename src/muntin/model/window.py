@@ -86,10 +86,12 @@ class PartitionedWindow:
 
 @dataclass(frozen=True)
 class Unbounded:
-    """All rows at any time: the window of a stored table."""
+    """All rows at any time: the window of a stored table; ``changes``: its rows may change."""
+
+    changes: bool = False
 
     def __str__(self) -> str:
-        return "[STORED]"
+        return "[CHANGING]" if self.changes else "[STORED]"
 
 
 Window: TypeAlias = TimeWindow | RowsWindow | PartitionedWindow | Unbounded
@@ -102,6 +104,11 @@ def has_own_ends(window: Window) -> bool:
     (False, True)
     """
     return isinstance(window, TimeWindow) and (window.phase is not None or window.until is not None)
+
+
+def is_changing(window: Window) -> bool:
+    """Return whether a window is that of a stored table whose rows may change."""
+    return isinstance(window, Unbounded) and window.changes
 
 
 def window_size(window: Window) -> int:

@@ -62,6 +62,7 @@ class PipelineOperator:
         self._places: list[_Place] = []
         self._releases = False
         self._beside = drive.answers
+        self._tables_changed: Mapping[str, Changes] = {}
         build = Build(evaluator, self._strategy.sends_ends, drive.answers is not None, query.every)
         self._build(query.root, leaves, build, self._at_root(query.root, build))
         found = [(place.step, place.step.operator) for place in self._places]
@@ -139,6 +140,10 @@ class PipelineOperator:
             or any(step.turn == turn and len(step.found) for step in steps)
         )
 
+    def change_tables(self, changes: Mapping[str, Changes]) -> None:
+        """Let the next run take changes of stored tables, by name."""
+        self._tables_changed = changes
+
     def move(self, now: int) -> None:
         """Note how far time has come, for the operators that depend on it."""
         for _, timed in self._timed:
@@ -195,6 +200,7 @@ class PipelineOperator:
             except Exception as error:
                 step.failure = error
                 raise
+        self._tables_changed = {}
         found = self._strategy.show(self._root)
         for place in self._places:
             if place.step.users == 1:
@@ -204,6 +210,9 @@ class PipelineOperator:
     def _found(self, place: _Place, own: Changes | None, now: int) -> Changes:
         """Return the changes that a step makes in a turn; ``own`` are those of a leaf."""
         step = place.step
+        if isinstance(step.node, Scan) and step.node.relation in self._tables_changed:
+            changed = self._tables_changed[step.node.relation]
+            own = changed.with_columns(changed.columns.select(step.node.schema.names))
         if step.operator is None:
             return self._strategy.of_leaf(step, own or step.nothing, now)
         inputs = [self._places[below].step for below in place.inputs]

@@ -39,7 +39,9 @@ from muntin.runtime.snapshot import (
     restored_inputs,
     wait_again,
 )
+from muntin.runtime.stored_tables import StoredTables
 from muntin.runtime.stream_input import Place, StreamState
+from muntin.runtime.table_change import TableChange
 from muntin.state.batch import Batch
 
 
@@ -65,7 +67,7 @@ class Dataflow:
 
     def __init__(self, *, partition: bool = False) -> None:
         self.duck = Duck()
-        self.tables: dict[str, pa.Table] = {}
+        self.tables = StoredTables()
         self.queries: dict[str, Running] = {}
         """The running queries by name."""
         self.groups = QueryGroups(self.duck, self.tables, single=partition)
@@ -165,6 +167,11 @@ class Dataflow:
         """
         for group in self._take(rows, frontier):
             yield from group.step(pace)
+
+    def change_table(self, change: TableChange) -> Iterator[Output]:
+        """Let queries follow a change of a stored table, and yield their results."""
+        for group in self.groups:
+            yield from group.change_table(change)
 
     def replay(self, rows: Mapping[str, Batch], frontier: Frontier) -> None:
         """Make a step whose outputs are known; they are discarded and do not count.

@@ -46,6 +46,7 @@ from muntin.runtime.stream_input import (
     Times,
     least_watermark,
 )
+from muntin.runtime.table_change import TableChange
 from muntin.state.batch import Batch
 
 Running: TypeAlias = RunningQuery | RunningPipeline
@@ -222,6 +223,12 @@ class QueryGroup:
                     pipeline.failure = running.failure
                     failed.append(pipeline)
         return failed
+
+    def change_table(self, change: TableChange) -> Iterator[Output]:
+        """Let the queries that read a stored table follow a change of it; yield their results."""
+        for pipeline in self.pipelines:
+            pipeline.change_table(change, self.closed)
+        yield from self._run_pipelines()
 
     # -- stepping ----------------------------------------------------------------------------------
 

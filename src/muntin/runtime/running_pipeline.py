@@ -15,13 +15,14 @@ from muntin.model.clock import BEFORE_ALL
 from muntin.operators.net_changes import first_instant, left_of
 from muntin.operators.operator import TimedOperator
 from muntin.operators.pipeline import Drive, PipelineOperator
-from muntin.operators.signed import Changes, merged
+from muntin.operators.signed import BEGINNING, Changes, merged
 from muntin.plan.nodes import Scan
 from muntin.plan.query import Emit, Query
 from muntin.runtime.metrics import BUFFERS, ResponseTimes
 from muntin.runtime.pipeline_output import PipelineOutput
 from muntin.runtime.plan_stats import join_totals
 from muntin.runtime.running_leaf import RunningLeaf
+from muntin.runtime.table_change import TableChange, by_table
 
 
 class RunningPipeline:
@@ -50,6 +51,8 @@ class RunningPipeline:
         self._operator = self._make(drive)
         self.output = PipelineOutput(query, self.evaluator, duck, part=part)
         self._columns = query.root.schema
+        self.pending: list[TableChange] = []
+        """Changes of stored tables that are not shown yet."""
         self.seen: int | None = None
         """The first instant since registration: of a row of its streams, or of ``advance``."""
 
@@ -87,6 +90,7 @@ class RunningPipeline:
         every = self.query.every
         now = closed if every is None else closed // every * every
         self._operator.move(now)
+        came |= self._change_tables(now)
         if came or self._operator.is_due(now, turn):
             found = self._operator.run(changes, now, turn)
             first = self.output.first_closed(self.seen, self._reached(closed))
@@ -104,6 +108,18 @@ class RunningPipeline:
         if self.query.emit is Emit.SNAPSHOT:
             for table in self.output.show(self._reached(closed)):
                 yield from self._counted([table])
+
+    def change_table(self, change: TableChange, closed: int) -> None:
+        """Take a change of a stored table, which takes effect where the query has come to."""
+        if any(source.relation == change.table for source in self.query.sources):
+            self.pending.append(change.shown(closed, self.query.every))
+
+    def _change_tables(self, now: int) -> bool:
+        """Give the operators the changes of tables up to an instant; return whether there are."""
+        due = [one for one in self.pending if one.at <= max(now, BEGINNING)]
+        self.pending = [one for one in self.pending if one.at > max(now, BEGINNING)]
+        self._operator.change_tables(by_table(due))
+        return bool(due)
 
     def _counted(self, tables: list[pa.Table]) -> list[pa.Table]:
         self.rows_out += sum(map(len, tables))
@@ -138,6 +154,7 @@ class RunningPipeline:
         """Return the answer now: the same operators, made again, over the leaves' answers."""
         operator = self._make(Drive(answers=self._operator))
         begun = operator.begin()
+        operator.change_tables(by_table(one.undone() for one in self.pending))
         found = operator.run([Changes.coming(leaf.answer(), 0) for leaf in self.leaves])
         changes = merged([begun, found], self._columns)
         rows = changes.columns.take(pa.array(left_of(changes, self.evaluator)))

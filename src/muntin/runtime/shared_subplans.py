@@ -18,6 +18,7 @@ from muntin.errors import Place
 from muntin.expressions.duck import Duck
 from muntin.model.clock import BEFORE_ALL
 from muntin.model.settings import Settings
+from muntin.model.window import is_changing
 from muntin.operators.pipeline import Drive
 from muntin.operators.steps import Steps
 from muntin.plan.join import JoinPlan
@@ -79,6 +80,8 @@ class SubPlans:
         """Return a pipeline for a plan; it shares with others of its cohort, if it has one."""
         settings = shared.settings
         self._together = None
+        if any(is_changing(source.window) for source in plan.query.sources):
+            cohort = None  # common steps began with the rows that the table had then
         leaves = [self._leaf(join, settings, run_leaf, cohort) for join in plan.joins]
         drive = Drive(drive_strategy(settings), None if cohort is None else self.steps, leaves)
         pipeline = RunningPipeline(

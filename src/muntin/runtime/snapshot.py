@@ -26,6 +26,7 @@ from muntin.runtime.running_join import RunningJoin
 from muntin.runtime.running_pipeline import RunningPipeline
 from muntin.runtime.running_query import RunningQuery
 from muntin.runtime.stream_input import Place, StreamInput, StreamState
+from muntin.runtime.table_change import TableChange
 from muntin.state.advance_limit import AdvanceLimit
 from muntin.state.batch import batch_of, times_of
 
@@ -78,7 +79,8 @@ class QuerySnapshot:
     ``seen`` is its first instant, ``following`` that of its first results or of its next snapshot.
     ``failures`` are those of expressions above the joins. ``made`` has by join the matches that a
     limited one has made and that have not ended: a line for each source, with places among the held
-    rows of its stream.
+    rows of its stream. ``pending`` are the changes of tables that are not shown yet, which the
+    restored tables have.
     """
 
     came_before: Mapping[str, int] = field(default_factory=dict)
@@ -90,6 +92,7 @@ class QuerySnapshot:
     failures: int = 0
     last_failure: str = ""
     made: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    pending: tuple[TableChange, ...] = ()
 
     @classmethod
     def of(cls, running: Running) -> QuerySnapshot:
@@ -110,6 +113,7 @@ class QuerySnapshot:
                 if leaf.plan.limiting is not None
                 and (made := made_by(leaf.expiry, leaf.join.rows)) is not None
             },
+            () if pipeline is None else tuple(pipeline.pending),
         )
 
     def begin(self, running: Running, positions: Mapping[str, int]) -> None:
@@ -123,6 +127,7 @@ class QuerySnapshot:
                 leaf.only = MadeMatches(made + np.array(starts)[:, np.newaxis])
         if isinstance(running, RunningPipeline) and self.response is not None:
             running.seen = self.seen
+            running.pending = [*(one.undone() for one in self.pending), *self.pending]
 
     def finish(self, running: Running, *, emitted: bool) -> None:
         """Continue the counts and results of a query after the replay, which may have emitted."""

@@ -36,6 +36,7 @@ from muntin.spark.driver.engine_run import EngineRun, RunConfig
 from muntin.spark.driver.listener import OnProgress
 from muntin.spark.driver.live_declarations import LiveDeclarations
 from muntin.spark.driver.start_plan import StartPlan, plan_start
+from muntin.spark.fixed_tables import FixedTables, tables_stay
 from muntin.spark.replacement import Replacement
 from muntin.spark.session import hadoop_settings, local_session, warn_of_slow_settings
 from muntin.spark.sinks import SinkChoice, SinkMaker
@@ -53,7 +54,7 @@ _SETTLE = 600.0
 _STOP = 60.0
 
 
-class SparkEngine:
+class SparkEngine(FixedTables):
     """Continuous queries over streams that Spark reads.
 
     Parameters
@@ -172,8 +173,16 @@ class SparkEngine:
             stream = make_stream(name, _without_zones(arrow_schema(source.schema)), time, micros)
             self._declarations.add_stream(stream, fitted(source, stream))
 
-    def table(self, name: str, rows: DataFrame | pa.Table | Sequence[Mapping[str, object]]) -> None:
-        """Declare a stored table with its rows, which are read now."""
+    def table(
+        self,
+        name: str,
+        rows: DataFrame | pa.Table | Sequence[Mapping[str, object]],
+        *,
+        key: str | None = None,
+    ) -> None:
+        """Declare a stored table with its rows, read now; a ``key`` is refused: it stays."""
+        if key is not None:
+            raise tables_stay(name)
         try:
             arrow = rows.toArrow() if isinstance(rows, DataFrame) else rows
             arrow = arrow if isinstance(arrow, pa.Table) else pa.Table.from_pylist(list(arrow))

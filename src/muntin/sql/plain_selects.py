@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muntin.model.catalog import Catalog
+from muntin.model.catalog import Catalog, Table
 from muntin.sql.aggregates import is_aggregate
 from muntin.sql.lexer import Tokens, top_level, word
 from muntin.sql.order_by import ORDER_WORDS
@@ -32,4 +32,10 @@ def is_joins(tokens: Tokens, catalog: Catalog) -> bool:
         return False
     entries = read_shape(tokens).entries
     named = [each.tokens[0].text for each in entries if len(each.tokens) and each.call is None]
-    return not any(catalog.find_view(name) for name in named)
+    return not any(catalog.find_view(name) or _changes(name, catalog) for name in named)
+
+
+def _changes(name: str, catalog: Catalog) -> bool:
+    """Return whether a name is that of a table whose rows may change."""
+    relation = catalog.find(name)
+    return isinstance(relation, Table) and bool(relation.key)

@@ -11,7 +11,7 @@ from functools import partial
 
 from muntin.errors import SqlError
 from muntin.model.catalog import Catalog, View
-from muntin.model.window import Unbounded
+from muntin.model.window import Unbounded, is_changing
 from muntin.plan.expression import (
     OutputColumn,
     select_all,
@@ -323,7 +323,8 @@ class Selects:
             named = found if isinstance(found, Node) else self._bind_view(found, entry)
             alias, node = read_alias(entry), self._fresh(named, entry.tokens)
         else:
-            return bind_entry(entry, self.clauses, self.catalog), None
+            scan = bind_entry(entry, self.clauses, self.catalog)
+            return scan, scan if is_changing(scan.window) else None
         return Scan(alias, alias, stored=True, window=Unbounded(), schema=node.schema), node
 
     def _bind_call(self, entry: FromEntry, call: Tokens) -> tuple[Scan, Node | None]:

@@ -85,7 +85,13 @@ def bind_entry(entry: FromEntry, clauses: Clauses, catalog: Catalog) -> Scan:
                 f"table {relation.name} cannot have a window",
                 "Remove the brackets; all its rows count",
             )
-        return Scan(shown, relation.name, stored=True, window=Unbounded(), schema=relation.schema)
+        return Scan(
+            shown,
+            relation.name,
+            stored=True,
+            window=Unbounded(bool(relation.key)),
+            schema=relation.schema,
+        )
     return Scan(
         shown,
         relation.name,
