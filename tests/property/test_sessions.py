@@ -165,6 +165,6 @@ def test_partitions_give_the_results_of_the_oracle(
     note(describe(case))
     until = case.end + beyond * SECOND
     bound = read_query(case.query, "q", case.catalog())
-    oracle = case.oracle(bound, until)
+    oracle = case.oracle(bound)
     expected = oracle.inserts(until) if bound.emit is Emit.INSERTS else oracle.changes(until)
     assert_same_changes(expected, on_partitions(case, partitions, until, events))
