@@ -68,7 +68,7 @@ def piece_of(event: str, data: dict[str, Any]) -> bytes:
     r"""Return an event as it is sent.
 
     >>> piece_of("results", {"rows": []})
-    b'event: results\\ndata: {"rows":[]}\\n\\n'
+    b'event: results\ndata: {"rows":[]}\n\n'
     """
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return f"event: {event}\ndata: {text}\n\n".encode()
