@@ -247,7 +247,7 @@ def in_order(
 def _check_operands(one: NestedSelect, given: int, count: int) -> None:
     """Refuse numbers of columns that differ, and NOT IN for rows."""
     if given != count:
-        fact = f"{given} values stand before IN, and its sub-select has {count} columns"
+        fact = f"its sub-select has {count} columns, and the number of values before IN is {given}"
         raise one.body.error(one.body.start, fact, "Write as many on both sides: (a, b) IN")
     if one.negated and count > 1:
         fact = "NOT IN is not supported for rows of several values"
