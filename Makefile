@@ -37,7 +37,7 @@ pytest: setup ## run only the tests
 	@$(BIN)/python scripts/compile_kernels.py $(WORKERS)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --durations 25 --durations-min 5
 
-test-connectors: setup ## test against an S3 server on this machine; needs Maven, installed if missing
+test-connectors: setup ## test against an S3 server and a Kafka broker here; needs Maven, installed if missing
 	@scripts/connectors.sh
 	$(BIN)/pytest -m connectors tests/connectors
 

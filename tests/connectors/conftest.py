@@ -1,4 +1,4 @@
-"""An S3 server on this machine, and a Spark session with Hadoop's connector for it.
+"""An S3 server and a Kafka broker on this machine, and a Spark session with connectors for them.
 
 These tests run with ``-m connectors`` only, after ``scripts/connectors.sh``: ``make
 test-connectors`` does both.
@@ -7,7 +7,6 @@ test-connectors`` does both.
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 import time
 import urllib.error
@@ -21,6 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from muntin.spark.session import local_session
+from tests.connectors.kafka_broker import Broker, Kafka, free_port
 
 FOLDER = Path(__file__).resolve().parents[2] / ".connectors"
 KEY, SECRET = "AKIDMUNTIN", "secret-that-must-not-be-written-anywhere"
@@ -32,13 +32,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("connectors")]
         items[:] = [item for item in items if not item.get_closest_marker("connectors")]
         config.hook.pytest_deselected(items=left_out)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def new_bucket(endpoint: str) -> str | None:
@@ -109,3 +102,20 @@ def spark(store: Store) -> Iterator[SparkSession]:
     session = local_session(2, store.spark_settings())
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Start a broker."""
+    started = Broker(tmp_path_factory.mktemp("kafka") / "broker", FOLDER / "broker")
+    started.format()
+    started.start()
+    yield started
+    started.kill()
+
+
+@pytest.fixture(scope="session")
+def kafka(spark: SparkSession, broker: Broker) -> Iterator[Kafka]:
+    clients = Kafka(spark, broker)
+    yield clients
+    clients.close()

@@ -325,7 +325,7 @@ def test_two_sockets_with_event_times_join_as_in_the_oracle(
         ("value VARCHAR", "'rate'", ("declares column value as string, but its source has int64",)),
         (
             "value BLOB",
-            "'kafka', subscribe = 'x'",
+            "'kafka', servers = 'localhost:9', topic = 'x', value = 'json'",
             ("Failed to find data source: kafka", "org.apache.spark:spark-sql-kafka-0-10_2.13:4."),
         ),
     ],

@@ -7,16 +7,17 @@ checked.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
-
+from muntin.engine.kafka_checks import (
+    kafka_sink_mistakes,
+    kafka_stream_mistakes,
+    misplaced_options,
+)
+from muntin.engine.result_file_checks import column_mistakes, folder_mistakes
 from muntin.errors import InputError, MuntinError, SettingError
 from muntin.model.allowed_paths import AllowedPaths, folder_identity, local_path
 from muntin.model.catalog import Options, Stream, Table
@@ -35,6 +36,8 @@ from muntin.model.formats import (
     did_you_mean,
     is_foreign,
 )
+from muntin.model.kafka import KAFKA, PREFIX, SinkOptionNames
+from muntin.model.kafka import SINK_OPTIONS as KAFKA_SINK_OPTIONS
 from muntin.plan.query import Query
 
 _READERS = ("arrow", "spark")
@@ -62,10 +65,14 @@ def stream_mistakes(
     if kind is None:
         yield from _unread_mistakes(stream)
         return
+    if kind.lower() == KAFKA:
+        yield from _confinement_mistakes(what, kind, stream.options, allowed)
+        yield from kafka_stream_mistakes(stream)
+        return
     foreign = is_foreign(kind)
     if not foreign and kind.lower() not in STREAMS:
         yield _unknown_format(
-            what, kind, [*STREAMS, *EXTERNAL], "pass a streaming DataFrame to engine.stream"
+            what, kind, [*STREAMS, KAFKA, *EXTERNAL], "pass a streaming DataFrame to engine.stream"
         )
         return
     if not foreign:
@@ -161,7 +168,7 @@ def table_mistakes(table: Table, allowed: AllowedPaths | None) -> Iterator[Input
 # -- sinks -----------------------------------------------------------------------------------------
 
 
-SINK_OPTIONS = ("sink", "format", "path")
+SINK_OPTIONS = SinkOptionNames(("sink", "format", "path", *KAFKA_SINK_OPTIONS))
 """The options in the WITH of a query that belong to its sink; all others are settings."""
 
 
@@ -201,6 +208,11 @@ def sink_mistakes(
         )
         return
     named = "sink" if "sink" in given else "format"
+    if sink.kind == KAFKA:
+        yield from _confinement_mistakes(what, KAFKA, (), allowed, option=named)
+        yield from kafka_sink_mistakes(query, given)
+        return
+    yield from misplaced_options(query, given)
     if sink.kind is None:
         if sink.path is not None:
             yield SettingError(
@@ -255,6 +267,8 @@ def sink_option_mistakes(
 ) -> Iterator[SettingError]:
     """Yield a mistake for each option, given in Python, that a sink does not have or ignores."""
     for name in options:
+        if kind == KAFKA and name.lower().startswith(PREFIX):
+            continue
         if local and kind in OWN_FILES and name.lower() not in {"path", "mode"}:
             yield SettingError(
                 f"the option {name!r} has no effect in the {kind} sink of query {query}",
@@ -270,53 +284,6 @@ def sink_option_mistakes(
             yield SettingError(
                 f"the {kind} sink of query {query} has no option {name!r}", hint=hint, option=name
             )
-
-
-def column_mistakes(kind: str, schema: pa.Schema) -> Iterator[SettingError]:
-    """Yield a mistake for each column of results that a file format cannot hold; json holds all."""
-    for field in schema:
-        empty = pa.schema([field]).empty_table()
-        try:
-            if kind == "parquet":
-                pa.parquet.write_table(empty, io.BytesIO())
-            elif kind == "csv":
-                pa.csv.write_csv(empty, io.BytesIO())
-        except pa.ArrowException:
-            yield SettingError(
-                f"column {field.name} of type {field.type} cannot be written as {kind}",
-                hint="Cast it, or use format json",
-            )
-
-
-def folder_mistakes(query: str, folder: str) -> Iterator[SettingError]:
-    """Yield a mistake if files cannot be written to a local folder, existing or not."""
-    try:
-        os.stat(folder)  # noqa: PTH116 (only its errors matter)
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except OSError as error:
-        yield SettingError(
-            f"the sink of query {query} cannot make the folder {folder!r}: {error.strerror}",
-            hint="Give another path",
-            option="path",
-        )
-        return
-    there = Path(folder)
-    while not os.path.exists(there) and there != there.parent:  # noqa: PTH110
-        there = there.parent
-    if not there.is_dir():
-        yield SettingError(
-            f"the sink of query {query} cannot make the folder {folder!r}: "
-            f"{str(there)!r} is a file",
-            hint="Give another path",
-            option="path",
-        )
-    elif not os.access(there, os.W_OK | os.X_OK):
-        yield SettingError(
-            f"the sink of query {query} cannot write to {str(there)!r}",
-            hint="Give another path, or change the permissions of the folder",
-            option="path",
-        )
 
 
 # -- common parts -------------------------------------------------------------------------------

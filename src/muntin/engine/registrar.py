@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from muntin.engine.arrival_clock import ArrivalClock, Clock
 from muntin.engine.declarations import Actions, Declarations, run_script
+from muntin.engine.kafka_checks import needs_spark
 from muntin.engine.query_registry import QueryRegistry
 from muntin.engine.table_files import load_table
 from muntin.errors import CatalogError, InputError
@@ -72,6 +73,9 @@ class Registrar:
 
     def add_stream(self, stream: Stream) -> None:
         """Add a stream."""
+        error = needs_spark(stream)
+        if error is not None:
+            raise error
         if stream.arrival:
             self.running_clock()  # before anything changes
         self.declare(self._declared.add_stream(stream))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
+from muntin.model.kafka import KAFKA, SINK_OPTIONS
+
 _FILES = """
     path maxFilesPerTrigger maxBytesPerTrigger maxFileAge latestFirst fileNameOnly cleanSource
     sourceArchiveDir maxCachedFiles discardCachedInputRatio pathGlobFilter recursiveFileLookup
@@ -60,7 +62,7 @@ _GENERATED = {
     "socket": "host port includeTimestamp numPartitions",
 }
 _PACKAGES = """
-    bigquery cloudfiles delta eventhubs hudi iceberg jdbc kafka kinesis mongodb paimon pubsub pulsar
+    bigquery cloudfiles delta eventhubs hudi iceberg jdbc kinesis mongodb paimon pubsub pulsar
     redshift snowflake
 """
 EXTERNAL = frozenset(_PACKAGES.split())
@@ -70,33 +72,37 @@ _OURS = "format time slack rate distinct"
 """Options of streams that Muntin reads."""
 
 
-def _names(*texts: str) -> dict[str, str]:
+def names_in(*texts: str) -> dict[str, str]:
     """Return the names in the texts, keyed by their lower case."""
     return {name.lower(): name for text in texts for name in text.split()}
 
 
-UNREAD_STREAM = _names(_OURS)
+STREAM_NAMES = names_in(_OURS)
+"""Options of every stream."""
+
+UNREAD_STREAM = STREAM_NAMES
 """Options of a stream without a format, whose rows are pushed."""
 
 STREAMS: Mapping[str, Mapping[str, str]] = {
-    **{kind: _names(_OURS, _FILES, own) for kind, own in SPARK_OPTIONS.items()},
-    **{kind: _names(_OURS, own) for kind, own in _GENERATED.items()},
-    "parquet": _names(_OURS, _FILES, SPARK_OPTIONS["parquet"], "reader"),
-    "binaryfile": _names(_OURS, _FILES),
+    **{kind: names_in(_OURS, _FILES, own) for kind, own in SPARK_OPTIONS.items()},
+    **{kind: names_in(_OURS, own) for kind, own in _GENERATED.items()},
+    "parquet": names_in(_OURS, _FILES, SPARK_OPTIONS["parquet"], "reader"),
+    "binaryfile": names_in(_OURS, _FILES),
 }
 """Formats of streams, with their options."""
 
 TABLES: Mapping[str, Mapping[str, str]] = {
-    "csv": _names("format path header"),
-    "json": _names("format path"),
-    "parquet": _names("format path"),
+    "csv": names_in("format path header"),
+    "json": names_in("format path"),
+    "parquet": names_in("format path"),
 }
 """Formats of stored tables, with their options."""
 
 SINKS: Mapping[str, Mapping[str, str]] = {
-    **{kind: _names("path mode maxRecordsPerFile", own) for kind, own in SPARK_OPTIONS.items()},
-    "console": _names("numRows truncate mode"),
-    "noop": _names("mode"),
+    **{kind: names_in("path mode maxRecordsPerFile", own) for kind, own in SPARK_OPTIONS.items()},
+    "console": names_in("numRows truncate mode"),
+    "noop": names_in("mode"),
+    KAFKA: names_in(" ".join(SINK_OPTIONS)),
 }
 """Formats of sinks, with their options."""
 

@@ -18,20 +18,19 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
-from muntin.engine.declaration_checks import (
-    column_mistakes,
-    folder_mistakes,
-    sink_format_mistake,
-    sink_option_mistakes,
-)
+from muntin.engine.declaration_checks import sink_format_mistake, sink_option_mistakes
+from muntin.engine.kafka_checks import kafka_sink_mistakes
+from muntin.engine.result_file_checks import column_mistakes, folder_mistakes
 from muntin.errors import SettingError
 from muntin.model.allowed_paths import local_path
 from muntin.model.formats import OWN_FILES, SPARK_OPTIONS
+from muntin.model.kafka import KAFKA
 from muntin.plan.query import Query
 from muntin.runtime.frames import CheckpointError, make_folder, sync
 from muntin.spark.batch_results import BatchResults
 from muntin.spark.console_sink import ConsoleSink
 from muntin.spark.exchange.merge_results import in_order
+from muntin.spark.kafka_sink import KafkaSink
 from muntin.spark.result_files import read_local, read_spark, spark_schema
 from muntin.spark.result_target import ResultTarget
 from muntin.spark.sink import Sink as Sink  # noqa: PLC0414 (users import it from here)
@@ -303,6 +302,8 @@ def identity_of(sink: Sink) -> str:
         return "console"
     if isinstance(sink, FileSink):
         return f"{sink.kind} {sink.folder.absolute()}"
+    if isinstance(sink, KafkaSink):
+        return sink.place_name
     if isinstance(sink, SparkSink):
         return f"{sink.kind} {sink.options.get('path', '')}".strip()
     return "a function" if isinstance(sink, CallableSink) else f"a {type(sink).__name__}"
@@ -371,6 +372,12 @@ class SinkMaker:
             folder_mistakes(name, local) if kind in SPARK_OPTIONS and local is not None else ()
         ):
             raise mistake
+        if kind == KAFKA:
+            for mistake in kafka_sink_mistakes(query, options):
+                raise mistake
+            to_kafka = KafkaSink(self.spark, query, options)
+            to_kafka.check()
+            return to_kafka
         if kind in OWN_FILES and local is not None:
             sink = FileSink(Path(local), kind)
             sink.check(query.output_schema)

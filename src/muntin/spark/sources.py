@@ -27,14 +27,16 @@ from muntin.engine.declaration_checks import without_source
 from muntin.engine.input_rows import UNFIT
 from muntin.errors import InputError
 from muntin.model.catalog import Stream, find_column
+from muntin.model.kafka import KAFKA, KafkaStream
 from muntin.spark.failures import plain
+from muntin.spark.kafka_source import read_messages
 
 _OURS = {"format", "path", "time", "slack", "rate", "distinct", "reader"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 """The beginning of a path on another file system."""
 _FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 _SELF_DESCRIBING = {"parquet", "orc", "avro", "delta"}
-_FIXED = {"rate", "rate-micro-batch", "socket", "kafka"}
+_FIXED = {"rate", "rate-micro-batch", "socket"}
 """Sources with fixed columns, which take no schema."""
 _DEFAULTS = {
     # Otherwise Spark reads bad values as NULL, and csv columns by position, whatever the header is.
@@ -52,12 +54,15 @@ _DEFAULTS = {
 class SparkSource:
     """A stream as Spark reads it: rows, or bytes of parquet files that packing tasks decode.
 
+    With ``messages``, rows have columns that describe the message they came with.
+
     Arrow decodes a parquet file and keeps it columnar; Spark's reader turns it into rows, and into
     columns again for Python, which takes several times as long.
     """
 
     frame: DataFrame
     files: bool = False
+    messages: bool = False
 
     def passes(self) -> bool:
         """Return whether rows cannot be read again, like those of a socket."""
@@ -98,6 +103,9 @@ def read_stream(spark: SparkSession, stream: Stream) -> SparkSource:
     kind = options.get("format")
     if kind is not None and kind.lower() == "parquet" and options.get("reader", "arrow") == "arrow":
         return _read_files(spark, stream, options.get("path"))
+    kafka = KafkaStream.of(stream)
+    if kafka is not None:
+        return SparkSource(_read_messages(spark, kafka), messages=True)
     return SparkSource(_read_rows(spark, stream, options, kind))
 
 
@@ -186,18 +194,28 @@ def _read_rows(
     except (PySparkException, ValueError, Py4JJavaError) as error:
         raise InputError(
             f"stream {stream.name} cannot be read as {kind!r}: {_first_line(error)}",
-            hint=_remedy(kind),
+            hint="Check format, path and options",
         ) from error
     return fitted(frame, stream)
 
 
-def _remedy(kind: str) -> str:
-    """Return the hint for a source that cannot be made."""
-    if kind.lower() != "kafka":
-        return "Check format, path and options"
-    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}"
+def _read_messages(spark: SparkSession, kafka: KafkaStream) -> DataFrame:
+    stream = kafka.stream
+    try:
+        return read_messages(spark, kafka, lambda frame: fitted(frame, stream))
+    except (PySparkException, ValueError, Py4JJavaError, TypeError) as error:
+        raise InputError(
+            f"stream {stream.name} cannot be read as {KAFKA!r}: {_first_line(error)}",
+            hint=_packages(kafka.value),
+        ) from error
+
+
+def _packages(value: str) -> str:
+    """Return the hint for a stream of messages that cannot be made."""
+    names = ["spark-sql-kafka-0-10", *(["spark-avro"] if value == "avro" else [])]
+    packages = ",".join(f"org.apache.spark:{name}_2.13:{spark_version}" for name in names)
     return (
-        f"Check its options; it needs {package} on Spark's class path, by spark.jars.packages or "
+        f"Check its options; it needs {packages} on Spark's class path, by spark.jars.packages or "
         "PYSPARK_SUBMIT_ARGS"
     )
 

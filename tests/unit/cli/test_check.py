@@ -44,7 +44,11 @@ def found(text: str, scope: Scope | None = None) -> list[str]:
 SOUND = [
     A + Q,
     f"CREATE STREAM A {COLUMNS}; {Q};",
-    f"CREATE STREAM A {COLUMNS} WITH (format = 'kafka', subscribe = 'x', slack = '1 second');",
+    f"CREATE STREAM A {COLUMNS} WITH (format = 'pulsar', topic = 'x', slack = '1 second');",
+    (
+        f"CREATE STREAM A {COLUMNS} WITH (format = 'kafka', servers = 'h:9092', topic = 'x', "
+        "value = 'json', slack = '1 second');"
+    ),
     f"CREATE STREAM A {COLUMNS} WITH (format = 'org.example.Source', anything = 'x');",
     (
         f"CREATE STREAM A {COLUMNS} "
@@ -337,8 +341,8 @@ def test_explain_looks_at_no_files_and_a_run_needs_sources() -> None:
 
 def test_what_only_a_package_can_check_is_noted() -> None:
     check = ScriptCheck(Scope())
-    assert check.read(f"CREATE STREAM A {COLUMNS} WITH (format = 'kafka', subscribe = 'x')") == []
-    assert check.notes == ["stream A: only Spark can check the options of format 'kafka'"]
+    assert check.read(f"CREATE STREAM A {COLUMNS} WITH (format = 'pulsar', topic = 'x')") == []
+    assert check.notes == ["stream A: only Spark can check the options of format 'pulsar'"]
 
 
 @pytest.mark.parametrize("text", [*SOUND, *(text for text, _ in MISTAKES)])
@@ -347,7 +351,16 @@ def test_confinement_to_the_folder_changes_nothing_for_paths_inside(
 ) -> None:
     if any(
         word in text
-        for word in ("kafka", "org.example", "s3a", "delta", "socket", "file/out", "rate'")
+        for word in (
+            "kafka",
+            "pulsar",
+            "org.example",
+            "s3a",
+            "delta",
+            "socket",
+            "file/out",
+            "rate'",
+        )
     ):
         return
     assert found(text, Scope(AllowedPaths.of([folder]))) == found(text)

@@ -34,6 +34,7 @@ from muntin.spark.driver.batch_outputs import BatchOutputs
 from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.control_queue import ControlQueue
+from muntin.spark.driver.idle_sources import IdleSources
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.output_writer import OutputWriter
 from muntin.spark.driver.phase_clock import PhaseClock
@@ -79,6 +80,7 @@ class BatchParts:
     changes: ChangeQueue
     subscriptions: Subscriptions
     reports: QueryReports
+    idle: IdleSources
 
 
 class BatchLoop:
@@ -94,6 +96,7 @@ class BatchLoop:
         self._changes = parts.changes
         self._subscriptions = parts.subscriptions
         self._reports = parts.reports
+        self._idle = parts.idle
         self._stage: PartitionStage
         self._stage_job: StageJob
         self._report: Callable[[float], None] = lambda _: None
@@ -122,7 +125,7 @@ class BatchLoop:
         self._checkpoint.manifests.sweep()
         self._controls.load()
         self._controls.stamping = any(stream.arrival for stream in deployment.streams)
-        self._writer.begin(deployment, self._next())
+        self._writer.begin(deployment, self._next(), run)
         self._writer.metrics.due = BEFORE_ALL
         self._writer.spool.clear()
         remove_unclaimed(deployment, self._checkpoint.shared.below("carried"))
@@ -245,6 +248,7 @@ class BatchLoop:
         if self._state.live:
             metrics = [json.loads(row["blob"]) for row in found.get((STATS, ""), ())]
             self._load.observe(batch, time.monotonic() - began, metrics)
+            self._idle.observe(metrics)
         if spark is not None:
             self._writer.metrics.note(spark, self._reports.counts())
         settled_changes = self._settle_changes(found, controls)

@@ -14,6 +14,7 @@ from muntin.errors import RunError
 from muntin.spark.driver.batch_loop import BatchesEnded, control_jobs
 from muntin.spark.driver.engine_parts import EngineParts
 from muntin.spark.driver.heartbeat import ControlRunner, Heartbeat
+from muntin.spark.driver.idle_sources import IdleSources, idle_limits
 from muntin.spark.driver.listener import RunListener
 from muntin.spark.driver.run_failures import RunFailures
 from muntin.spark.driver.shutdown import end_query
@@ -36,6 +37,7 @@ class ControlBatches:
         self._parts = parts
         self._failures = failures
         self._heartbeat: Heartbeat | None = None
+        self._idle: IdleSources | None = None
         self._runner: ControlRunner | None = None
         self.listener: RunListener | None = None
         self.failure: RunError | None = None
@@ -47,6 +49,8 @@ class ControlBatches:
         """
         controls = self._parts.controls
         self._runner = ControlRunner(controls, self._run_when_idle, self._fail)
+        self._idle = self._parts.idle
+        self._idle.start(idle_limits(self._parts.registry.streams()))
         if delay is not None:
             due = lambda: self._parts.writer.metrics.due  # noqa: E731
             slack = max((each.slack for each in self._parts.registry.streams()), default=0)
@@ -111,6 +115,9 @@ class ControlBatches:
         if self._heartbeat is not None:
             self._heartbeat.stop(seconds)
             self._heartbeat = None
+        if self._idle is not None:
+            self._idle.stop(seconds)
+            self._idle = None
         if self._runner is not None:
             self._runner.end()
             self._spark.sparkContext.cancelJobGroup(control_jobs(self._parts.state.run))

@@ -10,6 +10,7 @@ from muntin.spark.driver.batch_loop import BatchLoop, BatchParts
 from muntin.spark.driver.change_queue import ChangeQueue
 from muntin.spark.driver.checkpoint import Checkpoint
 from muntin.spark.driver.control_queue import ControlQueue
+from muntin.spark.driver.idle_sources import IdleSources
 from muntin.spark.driver.load_controller import LoadController
 from muntin.spark.driver.output_writer import OutputWriter
 from muntin.spark.driver.query_reports import QueryReports
@@ -49,6 +50,15 @@ class EngineParts(BatchParts):
         changes = ChangeQueue(state, controls, _CHANGE + 2 * interval, writer.is_calling_sink)
         reports = QueryReports(state, registry, writer, load, subscriptions)
         parts = BatchParts(
-            state, checkpoint, controls, registry, writer, load, changes, subscriptions, reports
+            state,
+            checkpoint,
+            controls,
+            registry,
+            writer,
+            load,
+            changes,
+            subscriptions,
+            reports,
+            IdleSources(controls.send),
         )
         return cls(**vars(parts), batches=BatchLoop(parts))

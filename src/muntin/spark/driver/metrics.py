@@ -94,6 +94,8 @@ class RunMetrics:
     late: Counter[str] = field(default_factory=Counter)
     ahead: Counter[str] = field(default_factory=Counter)
     """Rows too far ahead; they are stored with the late ones."""
+    malformed: Counter[str] = field(default_factory=Counter)
+    """Messages that cannot be read."""
     begun: dict[str, int] = field(default_factory=dict)
     """By stream, the newest time in the first batch that had any."""
     results: Counter[str] = field(default_factory=Counter)
@@ -160,6 +162,7 @@ class RunMetrics:
                 (stream, time.monotonic()) for stream, rows in stats["rows_in"].items() if rows
             )
             self.ahead.update(stats["rows_ahead"])
+            self.malformed.update(stats.get("malformed", {}))
             self.begun = {**stats["times"], **self.begun}
             self.final = max(self.final, stats["final"])
             self.newest = max(self.newest, stats["newest"])
@@ -211,6 +214,7 @@ class RunMetrics:
                     "rows": self.rows_in[name],
                     "late": self.late[name] - self.ahead[name],
                     "ahead": self.ahead[name],
+                    **({"malformed": self.malformed[name]} if name in self.malformed else {}),
                 }
                 for name in streams
             },

@@ -18,11 +18,12 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from muntin.errors import QuerySuspendedError, RunError
 from muntin.expressions.duck import Duck
 from muntin.model.catalog import Stream
+from muntin.model.kafka import KafkaStream
 from muntin.plan.query import Emit
 from muntin.runtime.query_group import reason_of
 from muntin.runtime.time_warnings import warn_of_epoch, warn_of_rows_ahead
@@ -34,6 +35,7 @@ from muntin.spark.driver.batch_outputs import (
     written_files,
 )
 from muntin.spark.driver.checkpoint import CheckpointError
+from muntin.spark.driver.dead_letters import DeadLetters
 from muntin.spark.driver.global_stages import GlobalStages
 from muntin.spark.driver.metrics import RunMetrics
 from muntin.spark.driver.registry import RegisteredQuery
@@ -43,6 +45,7 @@ from muntin.spark.exchange.controls import HELD
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.marks import GLOBAL, Mark
 from muntin.spark.exchange.partition_metrics import STATS
+from muntin.spark.malformed import MALFORMED
 from muntin.spark.partition.partition import LATE
 from muntin.spark.partition.result_writer import ResultPlan
 from muntin.spark.partition.spool import Spool
@@ -84,6 +87,8 @@ class OutputWriter:
         self.at_work = ""
         self._thread: int | None = None
         self._late = storage.below("late")
+        self._session: SparkSession | None = None
+        self._dead_letters = DeadLetters()
         self._late_begun: set[str] = set()
         """Streams whose late rows of the first batch of the run were written."""
         self._global = storage.below("global")
@@ -101,10 +106,11 @@ class OutputWriter:
         """Return whether the calling thread is inside a sink."""
         return self._thread == threading.get_ident()
 
-    def begin(self, deployment: Deployment, batch: int) -> None:
+    def begin(self, deployment: Deployment, batch: int, run: str = "") -> None:
         """Prepare for a run from ``batch`` on, with the global stages as before it."""
         self.stages = GlobalStages(self._global, self._duck)
         self._late_begun.clear()
+        self._dead_letters = DeadLetters(run)
         self.follow(deployment)
         self._suspended.load()
         self._places = self.stages.begin(deployment, self._placed, batch)
@@ -157,6 +163,7 @@ class OutputWriter:
     def run(self, outputs: DataFrame, batch: int, job: StageJob) -> BatchOutputs:
         """Run the partitions and the global stages on executors; return all outputs."""
         found = collect(outputs)
+        self._session = outputs.sparkSession
         inserts_only = {
             name: self._placed[place].query.emit is Emit.INSERTS
             for name, place in self._places.items()
@@ -179,7 +186,7 @@ class OutputWriter:
         found: BatchOutputs,
         batch: int,
         queries: Mapping[str, RegisteredQuery],
-        streams: Iterable[Stream],
+        streams: Collection[Stream],
     ) -> None:
         """Write all outputs; an exception of a sink is raised with the name of the sink."""
         reports = [json.loads(bytes(row["blob"])) for row in found.get((STATS, ""), [])]
@@ -200,6 +207,8 @@ class OutputWriter:
                 with self._named(f"the sink of query {query.query.name}", batch):
                     done.result()
             late = {stream.name: self._write_late(found, batch, stream) for stream in streams}
+            for stream in streams:
+                self._write_malformed(found, batch, stream)
         finally:
             self._thread = None
         begun, ahead = {*self.metrics.begun}, {*+self.metrics.ahead}
@@ -280,6 +289,14 @@ class OutputWriter:
                 self.late_rows(stream).write(rows, batch)
             self._late_begun.add(stream.name)
         return sum(len(table) for table in tables)
+
+    def _write_malformed(self, found: BatchOutputs, batch: int, stream: Stream) -> None:
+        kafka = KafkaStream.of(stream)
+        if kafka is None or kafka.dead_letter is None or self._session is None:
+            return
+        tables = _tables(self.spool, found.get((MALFORMED, stream.name), []))
+        with self._named(f"the dead letters of stream {stream.name}", batch):
+            self._dead_letters.write(self._session, kafka, tables, batch)
 
     @contextmanager
     def _named(self, what: str, batch: int) -> Iterator[None]:

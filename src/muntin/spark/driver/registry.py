@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from muntin.engine.declaration_checks import SinkOptions, confined
+from muntin.engine.declaration_checks import SINK_OPTIONS, SinkOptions, confined
 from muntin.engine.declarations import Declarations
 from muntin.errors import InputError, SettingError
 from muntin.model.allowed_paths import AllowedPaths, folder_identity
 from muntin.model.arguments import check_name
 from muntin.model.catalog import Stream, Table
+from muntin.model.kafka import KAFKA
 from muntin.model.settings import Settings, Strategy
 from muntin.plan.join import JoinPlan
 from muntin.plan.query import Query
@@ -174,6 +175,12 @@ def _sink_of(query: Query, allowed: AllowedPaths | None) -> SinkChoice:
     sink = SinkOptions.of(confined(query.options, allowed, patterns=False))
     if sink.kind in {None, "memory", "console"}:
         return sink.kind
+    if sink.kind == KAFKA:
+        own = ((name.lower(), value) for name, value in query.options)
+        return {
+            **{name: value for name, value in own if name in SINK_OPTIONS and name != "sink"},
+            "format": sink.kind,
+        }
     return {"format": sink.kind, **({"path": sink.path} if sink.path is not None else {})}
 
 

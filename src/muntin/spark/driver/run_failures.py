@@ -9,6 +9,9 @@ from muntin.spark.failures import fact_of
 from muntin.spark.partition.state_client import LOST
 from muntin.spark.session import java_log
 
+_DATA_LOSS = ("KAFKA_DATA_LOSS", "failOnDataLoss")
+"""Words in Spark's report of messages that Kafka does not have any more."""
+
 
 class RunFailures:
     """Explains failures of the batches of an engine."""
@@ -26,6 +29,12 @@ class RunFailures:
             return RunError(
                 f"the checkpoint {self._folder} is damaged: {fact}",
                 hint=f"Restore the entire folder from a copy, or begin a new checkpoint{keep}",
+            )
+        if any(word in text for word in _DATA_LOSS):
+            return RunError(
+                f"messages are gone from Kafka before they were read: {fact}",
+                hint="Declare the stream with failOnDataLoss = 'false' to continue with the oldest "
+                f"messages that are there, or begin a new checkpoint{keep}",
             )
         return RunError(
             f"the run failed: {fact}",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import atexit
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
@@ -21,7 +22,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from muntin.model.catalog import Stream
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.deployment_file import DeploymentFile, LoadedDeployment
+from muntin.spark.exchange.messages import SOURCES, UNREADABLE, to_blob
 from muntin.spark.exchange.packer import Packer
+from muntin.spark.exchange.source_times import merge_newest
+from muntin.spark.malformed import DEAD_LETTER, split_messages
 from muntin.spark.partition.task import (
     NO_TIME,
     PACKED,
@@ -59,22 +63,56 @@ def _record(rows: list[PackedRow]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=PACKED)
 
 
+@dataclass(frozen=True)
+class Decoded:
+    """What a task has read: rows, and messages that cannot be read.
+
+    ``sources`` has the source of each row of streams that have several.
+    """
+
+    tables: Sequence[pa.Table]
+    malformed: pa.Table = field(default_factory=DEAD_LETTER.empty_table)
+    sources: pa.ChunkedArray | None = None
+
+
+Decode: TypeAlias = Callable[[pa.RecordBatch, Stream], Decoded]
+
+
+def _decoded_rows(batch: pa.RecordBatch, _: Stream) -> Decoded:
+    return Decoded([pa.Table.from_batches([batch])])
+
+
+def _decoded_files(batch: pa.RecordBatch, stream: Stream) -> Decoded:
+    files = zip(batch.column("path").to_pylist(), batch.column("content"), strict=True)
+    return Decoded([decode_file(content.as_buffer(), path, stream) for path, content in files])
+
+
+def _decoded_messages(batch: pa.RecordBatch, _: Stream) -> Decoded:
+    rows, malformed, sources = split_messages(pa.Table.from_batches([batch]))
+    return Decoded([rows], malformed, sources)
+
+
+def decoder(source: SparkSource) -> Decode:
+    """Return the function that reads the rows of a source."""
+    if source.messages:
+        return _decoded_messages
+    return _decoded_files if source.files else _decoded_rows
+
+
 def row_packer(
-    tasks: DeploymentFile, stream: Stream, partitions: int, *, files: bool
+    tasks: DeploymentFile, stream: Stream, partitions: int, decode: Decode
 ) -> Callable[[Batches], Batches]:
-    """Return the function that packs a task's rows of a stream.
+    """Return the function that packs a task's rows of a stream; ``decode`` reads what Spark has.
 
     Every partition gets the segments of the times of all rows, even if it gets no rows.
     """
 
     def pack(batches: Batches) -> Batches:
-        tables = [
-            table
-            for batch in batches
-            for table in (_decoded(batch, stream) if files else [pa.Table.from_batches([batch])])
-        ]
+        read = [decode(batch, stream) for batch in batches]
+        tables = [table for each in read for table in each.tables]
+        letters = [each.malformed for each in read if len(each.malformed)]
         table = pa.concat_tables(tables) if tables else stream.schema.empty_table()
-        if not len(table):
+        if not len(table) and not letters:
             return
         context = TaskContext.get()
         task = context.partitionId() if context else 0
@@ -82,11 +120,15 @@ def row_packer(
         order = BatchOrder.taken()
         epoch = loaded.deployment.epoch(order.batch)
         packer = _packer(loaded, stream.name, epoch)
-        if stream.arrival:
+        if stream.arrival and len(table):
             assert order.controls.arrival is not None, "a batch with rows has a time of arrival"
             table = stream.stamped(table, order.controls.arrival)
         segments = [] if stream.arrival else packer.segments(table)
         newest = segments[-1][1] if segments else NO_TIME
+        newest_of: dict[str, int] = {}
+        for each in read if not stream.arrival else ():
+            if each.sources is not None:
+                merge_newest(newest_of, packer.newest_by_source(each.tables[0], each.sources))
         rows: list[PackedRow] = [
             (partition, About(stream.name, -1, task, epoch, newest), pack_segments(segments))
             for partition in range(partitions)
@@ -94,15 +136,16 @@ def row_packer(
         for partition, part in packer.pack(table, task):
             about = About(stream.name, part.partitioning, task, epoch)
             rows.append((partition, about, part.blob))
+        for partition in range(partitions) if newest_of else ():
+            about = About(stream.name, SOURCES, task, epoch)
+            rows.append((partition, about, json.dumps(newest_of).encode()))
+        if letters:
+            about = About(stream.name, UNREADABLE, task, epoch)
+            rows.append((0, about, to_blob(pa.concat_tables(letters), compressed=False)))
         yield _record(rows)
         freeze()
 
     return pack
-
-
-def _decoded(batch: pa.RecordBatch, stream: Stream) -> list[pa.Table]:
-    files = zip(batch.column("path").to_pylist(), batch.column("content"), strict=True)
-    return [decode_file(content.as_buffer(), path, stream) for path, content in files]
 
 
 def build(
@@ -117,7 +160,7 @@ def build(
     for stream in deployment.streams:
         source = sources[stream.name]
         tasks = stage.deployment_file
-        pack = row_packer(tasks, stream, deployment.partitions, files=source.files)
+        pack = row_packer(tasks, stream, deployment.partitions, decoder(source))
         packed.append(source.frame.mapInArrow(pack, _PACKED))
     rows = reduce(DataFrame.unionAll, packed)
     return stage.over(rows.repartitionById(deployment.partitions, "partition"))

@@ -50,13 +50,15 @@ class ControlRow:
     """Announces the change ``name``, requests rows by dataflow and stream, or sets probe limits.
 
     ``late_after``: a batch that covers more microseconds of event time is late, so freshness holds
-    in it even without limits; None leaves it as it is.
+    in it even without limits; None leaves it as it is. ``idle`` are sources that send no rows; see
+    :mod:`muntin.spark.exchange.source_times`.
     """
 
     name: str
     exports: tuple[tuple[str, str], ...] = ()
     limits: tuple[ProbeLimits, ...] = ()
     late_after: int | None = None
+    idle: tuple[tuple[str, str], ...] = ()
 
     def to_text(self) -> str:
         """Return the control row as JSON."""
@@ -76,7 +78,8 @@ class ControlRow:
             for one in value.get("limits", ())
         )
         exports = tuple((dataflow, stream) for dataflow, stream in value["exports"])
-        return cls(value["name"], exports, limits, value.get("late_after"))
+        idle = tuple((stream, source) for stream, source in value.get("idle", ()))
+        return cls(value["name"], exports, limits, value.get("late_after"), idle)
 
 
 @dataclass(frozen=True)

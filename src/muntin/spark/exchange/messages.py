@@ -19,6 +19,12 @@ from muntin.state.advance_limit import Segment
 TIMELESS = -2
 """The partitioning number of rows whose time is NULL or out of range."""
 
+UNREADABLE = -3
+"""The partitioning number of messages that cannot be read."""
+
+SOURCES = -4
+"""The partitioning number of the newest times of sources, which is no rows."""
+
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -83,6 +89,9 @@ class PartitionBatch:
         The longest allowed gap between segments; None if there is no limit.
     stamps : mapping of str to int
         The instants before which no more rows come of the streams that are stamped on arrival.
+    sources : mapping
+        The newest time of each source of the streams that have several, anywhere in the batch; see
+        :mod:`muntin.spark.exchange.source_times`.
     made : mapping
         Of a snapshot, the matches that limited joins have made: see
         :class:`muntin.runtime.snapshot.QuerySnapshot`.
@@ -99,6 +108,7 @@ class PartitionBatch:
     max_advance: int | None = None
     stamps: Mapping[str, int] = field(default_factory=dict)
     made: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    sources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def all_parts(self) -> tuple[Part, ...]:
         """Return its parts, including the carried ones."""

@@ -25,6 +25,7 @@ from muntin.plan.join import Code, CodeKind
 from muntin.planner.partitioning import OWN, Partitioning, owner_text
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.messages import TIMELESS, Part, to_blob
+from muntin.spark.exchange.source_times import newest_by_source
 from muntin.state.advance_limit import Segment, segments_of
 
 Owners = npt.NDArray[np.int64]
@@ -92,6 +93,10 @@ class Packer:
         """Return the segments of the valid times of rows."""
         times = _micros(rows.column(self._stream.time))
         return segments_of(times[(times > BEFORE_ALL) & (times < AFTER_ALL)], self._max_advance)
+
+    def newest_by_source(self, rows: pa.Table, sources: pa.ChunkedArray) -> dict[str, int]:
+        """Return the newest valid time of the rows of each source."""
+        return newest_by_source(sources, _micros(rows.column(self._stream.time)))
 
     def _timed(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
         times = _micros(rows.column(self._stream.time))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -59,8 +59,11 @@ class PartitionMetrics:
         By suspended query: the reason.
     clocks : mapping of str to QueryClock
         By query: how far its time has advanced.
-    rows_ahead, times : mapping of str to int
-        By stream: rows too far ahead, and the newest time.
+    rows_ahead, times, malformed : mapping of str to int
+        By stream: rows too far ahead, the newest time, and messages that cannot be read.
+    sources, active, idle : mapping, mapping, tuple
+        The newest times of all sources by stream (of the first partition only), the sources that
+        sent rows, and those that are idle.
     due : int, optional
         The first instant at which time alone can change a result; None if time changes nothing.
     """
@@ -80,6 +83,10 @@ class PartitionMetrics:
     clocks: Mapping[str, QueryClock] = field(default_factory=dict)
     rows_ahead: Mapping[str, int] = field(default_factory=dict)
     times: Mapping[str, int] = field(default_factory=dict)
+    malformed: Mapping[str, int] = field(default_factory=dict)
+    sources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    active: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    idle: tuple[tuple[str, str], ...] = ()
     due: int | None = None
 
     def to_blob(self) -> bytes:

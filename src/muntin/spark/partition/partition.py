@@ -31,6 +31,7 @@ from muntin.spark.exchange.controls import HELD, NEVER, ControlRow
 from muntin.spark.exchange.deployment import Deployment, PlacedQuery
 from muntin.spark.exchange.messages import (
     TIMELESS,
+    UNREADABLE,
     Part,
     PartitionBatch,
     PartitionOutput,
@@ -41,6 +42,7 @@ from muntin.spark.exchange.messages import (
 )
 from muntin.spark.exchange.partition_metrics import PartitionMetrics
 from muntin.spark.exchange.time_bounds import TimeBounds, bounds_after
+from muntin.spark.malformed import MALFORMED
 from muntin.spark.partition.deployed_dataflows import DeployedDataflows
 from muntin.spark.partition.partition_clock import CameBefore, PartitionClock
 from muntin.spark.partition.partition_dataflow import PartitionDataflow
@@ -84,11 +86,20 @@ class Partition:
         rows = rows_of(batch.parts)
         came = self.dataflows.count_owned(rows)
         rows, ahead = self._in_range(rows)
-        self._counts = BatchCounts(came, self.dataflows.count_owned(ahead))
+        malformed = {
+            stream: len(table) for (number, stream), table in rows.items() if number == UNREADABLE
+        }
+        ahead_of = self.dataflows.count_owned(ahead)
+        self._counts = BatchCounts(came, ahead_of, malformed, batch.sources)
         outputs = [
             PartitionOutput(LATE, stream, table)
             for (number, stream), table in rows.items()
             if number == TIMELESS
+        ]
+        outputs += [
+            PartitionOutput(MALFORMED, stream, table)
+            for (number, stream), table in rows.items()
+            if number == UNREADABLE
         ]
         pace = None if on_release is None else TurnPace()
         shown = self._released_at_once() if on_release is not None else {}
@@ -173,7 +184,7 @@ class Partition:
                 budgets = limits.of(self.number)
                 if limits.query in quotas and budgets is not None:
                     quotas[limits.query].limit(budgets)
-        self._time = bounds_after(self._time.newest, self._time.ahead, self._moment, batch)
+        self._time = bounds_after(self._time, self._moment, batch)
         for dataflow in self.dataflows:
             dataflow.floor = dataflow.final
         self.dataflows.move(self._time.newest)
@@ -198,7 +209,7 @@ class Partition:
         inside, ahead = {}, {}
         for (number, stream), table in rows.items():
             within, beyond = table, None
-            if number != TIMELESS:
+            if number >= 0:
                 within, beyond = self._time.split(table, stream, times[stream])
             inside[number, stream] = within
             if beyond is not None:
@@ -207,7 +218,7 @@ class Partition:
 
     def metrics(self) -> PartitionMetrics:
         """Return the metrics of the last batch."""
-        clock = PartitionClock(dict(self._time.newest), self._moment)
+        clock = PartitionClock(dict(self._time.newest), self._moment, sources=self._time.sources)
         return metrics_of(self.number, self.dataflows, clock, self._counts)
 
     # -- snapshots and recovery --------------------------------------------------------------------
@@ -272,7 +283,7 @@ class Partition:
         Rows that still waited then belong to batches that are gone by now, so all rows that count
         come after them.
         """
-        self._time = TimeBounds(dict(clock.newest), dict(clock.ahead), {})
+        self._time = clock.bounds
         self.dataflows.move(self._time.newest)
         self._moment = clock.moment
         self._limits = clock.limits
@@ -284,7 +295,9 @@ class Partition:
         found = {each.name: positions(each.dataflow) for each in self.dataflows}
         newest, ahead = dict(self._time.newest), dict(self._time.ahead)
         limits = self.dataflows.limits()
-        return PartitionClock(newest, self._moment, limits, found, ahead, self._late_after)
+        return PartitionClock(
+            newest, self._moment, limits, found, ahead, self._late_after, self._time.sources
+        )
 
     def reached(self) -> dict[int, int]:
         """Return the watermark by rows of every partitioning that ever was."""

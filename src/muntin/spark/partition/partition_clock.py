@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from muntin.runtime.external_quota import LimitState
 from muntin.spark.exchange.controls import NEVER
+from muntin.spark.exchange.source_times import SourceTimes
+from muntin.spark.exchange.time_bounds import TimeBounds
 
 CameBefore: TypeAlias = dict[str, dict[str, int]]
 """For each query, how many of the rows of a snapshot came before it, stream by stream."""
@@ -22,7 +24,7 @@ class PartitionClock:
     were too far ahead of it, see :mod:`muntin.spark.exchange.time_bounds`. ``positions`` is for
     each dataflow how many rows of its streams there were: FIRST and LAST in a global stage
     identify rows by their positions. ``late_after`` is the event time that makes a batch late, see
-    :class:`muntin.spark.exchange.controls.ControlRow`.
+    :class:`muntin.spark.exchange.controls.ControlRow`. ``sources`` are the newest times of sources.
     """
 
     newest: dict[str, int]
@@ -31,3 +33,9 @@ class PartitionClock:
     positions: dict[str, dict[str, int]] | None = None
     ahead: Mapping[str, int] = field(default_factory=dict)
     late_after: int = NEVER
+    sources: SourceTimes = field(default_factory=SourceTimes)
+
+    @property
+    def bounds(self) -> TimeBounds:
+        """Return the clock as the state before a batch."""
+        return TimeBounds(dict(self.newest), dict(self.ahead), {}, self.sources)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.holdings import bytes_held, closed, rows_waiting, schedulers, take_measures
@@ -18,10 +18,15 @@ from muntin.spark.partition.partition_dataflow import PartitionDataflow
 
 @dataclass(frozen=True)
 class BatchCounts:
-    """The rows of a batch that a partition owns, by stream, and those too far ahead."""
+    """The rows of a batch that a partition owns, by stream, and those too far ahead.
+
+    ``malformed`` counts messages that cannot be read, ``sources`` are those that sent rows.
+    """
 
     came: Mapping[str, int]
     ahead: Mapping[str, int]
+    malformed: Mapping[str, int] = field(default_factory=dict)
+    sources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def metrics_of(
@@ -54,6 +59,10 @@ def metrics_of(
         },
         due=_due(dataflows, clock),
         rows_ahead=counts.ahead,
+        malformed=counts.malformed,
+        sources=clock.sources.newest if number == 0 else {},
+        active={stream: list(times) for stream, times in counts.sources.items()},
+        idle=clock.sources.idle,
         times=clock.newest,
     )
 

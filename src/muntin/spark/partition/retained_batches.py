@@ -11,7 +11,7 @@ from types import MappingProxyType
 from muntin.model.catalog import Stream
 from muntin.model.clock import BEFORE_ALL
 from muntin.runtime.external_quota import LimitState
-from muntin.spark.exchange.messages import TIMELESS, PartitionBatch, rows_of
+from muntin.spark.exchange.messages import PartitionBatch, rows_of
 from muntin.spark.exchange.time_bounds import bounds_after
 from muntin.spark.partition.partition_clock import CameBefore, PartitionClock
 from muntin.spark.partition.window_reach import WindowReach
@@ -51,12 +51,12 @@ def note_of(
     Rows up to the floor of their partitioning may be late.
     """
     times = {stream.name: stream.time for stream in streams}
-    bounds = bounds_after(before.newest, before.ahead, before.moment, batch)
+    bounds = bounds_after(before.bounds, before.moment, batch)
     extents = {}
     rows = 0
     for key, table in rows_of(batch.all_parts()).items():
         rows += len(table)
-        if key[0] == TIMELESS:
+        if key[0] < 0:
             continue
         table, _ = bounds.split(table, key[1], times[key[1]])  # noqa: PLW2901
         if not len(table):

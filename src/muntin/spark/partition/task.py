@@ -28,8 +28,9 @@ from muntin.spark.exchange.carried_rows import carried_parts
 from muntin.spark.exchange.controls import Controls
 from muntin.spark.exchange.deployment import Deployment
 from muntin.spark.exchange.deployment_file import DeploymentFile
-from muntin.spark.exchange.messages import TIMELESS, Part, PartitionBatch
+from muntin.spark.exchange.messages import SOURCES, TIMELESS, UNREADABLE, Part, PartitionBatch
 from muntin.spark.exchange.partition_metrics import STATS
+from muntin.spark.exchange.source_times import merge_newest
 from muntin.spark.partition.manifests import CommittedState, stored_for
 from muntin.spark.partition.push_channel import Address, PushTarget
 from muntin.spark.partition.result_writer import ResultPlan
@@ -254,6 +255,7 @@ class PartitionTask:
         epoch = deployment.epoch(batch)
         newest: dict[str, int] = {}
         segments: dict[str, list[Segment]] = {}
+        sources: dict[str, dict[str, int]] = {}
         parts = []
         for columns in received:
             blobs = (memoryview(blob.as_buffer()) for blob in columns.column("blob"))
@@ -270,7 +272,9 @@ class PartitionTask:
                 if about.newest != NO_TIME:
                     newest[stream] = max(newest.get(stream, NO_TIME), about.newest)
                     segments.setdefault(stream, []).extend(unpack_segments(bytes(blob)))
-                if about.partitioning >= 0 or about.partitioning == TIMELESS:
+                if about.partitioning == SOURCES:
+                    merge_newest(sources.setdefault(stream, {}), json.loads(bytes(blob)))
+                if about.partitioning >= 0 or about.partitioning in {TIMELESS, UNREADABLE}:
                     parts.append(Part(about.partitioning, stream, about.task, blob))
         merged = {
             stream: tuple(merge_segments(found, deployment.max_advance))
@@ -285,6 +289,7 @@ class PartitionTask:
             controls.rows,
             segments=merged,
             max_advance=deployment.max_advance,
+            sources=sources,
             stamps={}
             if controls.arrival is None
             else {each.name: controls.arrival + 1 for each in deployment.streams if each.arrival},

@@ -47,7 +47,7 @@ class Writer:
         self.spool = MagicMock()
         self.suspended: dict[str, str] = {}
 
-    def begin(self, deployment: Deployment, batch: int) -> None:
+    def begin(self, deployment: Deployment, batch: int, run: str = "") -> None:
         pass
 
     follow = begin
@@ -86,6 +86,7 @@ class Run:
                 MagicMock(),
                 self.changes,
                 Subscriptions(),
+                MagicMock(),
                 MagicMock(),
             )
         )

@@ -42,6 +42,7 @@ class Run:
                 nothing,
                 self.subscriptions,
                 nothing,
+                nothing,
             )
         )
         parts: Any = SimpleNamespace(
