@@ -33,8 +33,10 @@ _SECOND = 1_000_000
 
 def read_figures(dataflow: Dataflow, registry: QueryRegistry) -> EngineFigures:
     """Return the figures of an engine, whose lock is held."""
+    rows = {id(join): sum(join.state_rows().values()) for join in dataflow.joins()}
     queries = {
-        entry.query.name: _query_figures(dataflow, registry, entry) for entry in registry.entries()
+        entry.query.name: _query_figures(dataflow, registry, entry, rows)
+        for entry in registry.entries()
     }
     running = sum(query_counts(dataflow, entry).results for entry in registry.entries())
     return EngineFigures(
@@ -120,7 +122,10 @@ def _stream_figures(
     )
 
 
-def _query_figures(dataflow: Dataflow, registry: QueryRegistry, entry: QueryEntry) -> QueryFigures:
+def _query_figures(
+    dataflow: Dataflow, registry: QueryRegistry, entry: QueryEntry, rows: Mapping[int, int]
+) -> QueryFigures:
+    """Return the figures of a query; ``rows`` are those in the windows of each join, by its id."""
     name = entry.query.name
     counts = registry.finished.before(name) + query_counts(dataflow, entry)
     if entry.suspended is not None:
@@ -129,13 +134,13 @@ def _query_figures(dataflow: Dataflow, registry: QueryRegistry, entry: QueryEntr
     leaves = running.leaves if isinstance(running, RunningPipeline) else [running]
     joins = list({id(leaf.join): leaf.join for leaf in leaves}.values())
     above = running.nbytes() if isinstance(running, RunningPipeline) else 0
-    waiting, buffers = entry.waits_for(group), running.buffers()
+    waiting, buffers = entry.waits_for(group), running.queues()
     return QueryFigures(
         counts,
         lag=max((join.metrics.lag_seconds for join in joins), default=0.0),
         watermark=seconds_of(group.frontier[0]),
         waits=None if waiting is None else Waits(waiting.stream, waiting.since_seconds),
-        state_rows=sum(sum(join.state_rows().values()) for join in joins),
+        state_rows=sum(rows[id(join)] for join in joins),
         state_bytes=above + sum(join.operator.nbytes() for join in joins),
         buffers={
             "input": buffers["input"],

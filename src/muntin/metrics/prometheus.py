@@ -7,6 +7,7 @@ in the values of labels are escaped, in HELP backslashes and newlines.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from math import inf, isnan
 
 from muntin.metrics.catalog import Family, Metric, Value
@@ -34,11 +35,17 @@ def _sample(metric: Metric, labels: Sequence[str], value: Value) -> Iterator[str
     if not isinstance(value, Histogram):
         yield f"{metric.name}{_braced(pairs)} {_number(value)}"
         return
-    for bound, count in zip((*value.bounds, inf), value.counts, strict=True):
-        bucket = [*pairs, f'le="{_number(bound)}"']
-        yield f"{metric.name}_bucket{_braced(bucket)} {count}"
+    before = f"{metric.name}_bucket{{{''.join(f'{pair},' for pair in pairs)}"
+    for bound, count in zip(_bounds(value.bounds), value.counts, strict=True):
+        yield f'{before}le="{bound}"}} {count}'
     yield f"{metric.name}_sum{_braced(pairs)} {_number(value.total)}"
     yield f"{metric.name}_count{_braced(pairs)} {value.count}"
+
+
+@cache
+def _bounds(bounds: tuple[float, ...]) -> tuple[str, ...]:
+    """Return the bounds of buckets as text; all histograms of a metric have the same."""
+    return (*map(_number, bounds), "+Inf")
 
 
 def _braced(pairs: Sequence[str]) -> str:
@@ -58,5 +65,7 @@ def _help(text: str) -> str:
 
 
 def _label(text: str) -> str:
+    if text.isalnum() and text.isascii():  # the usual case
+        return text
     encodable = text.encode("utf-8", "replace").decode("utf-8")
     return _help(encodable).replace('"', '\\"')

@@ -195,6 +195,13 @@ class RunningPipeline:
             found.update(leaf.buffers())
         return dict(found)
 
+    def queues(self) -> dict[str, int]:
+        """Return the same without the rows in windows, which take time to count."""
+        found: Counter[str] = Counter()
+        for leaf in self.leaves:
+            found.update(leaf.queues())
+        return {name: found[name] for name in BUFFERS if name != "join"}
+
     def state(self) -> list[tuple[str, int, int]]:
         """Return for each operator its name, the number of its entries, and its bytes."""
         return [

@@ -292,12 +292,15 @@ class RunningQuery:
 
     def buffers(self) -> dict[str, int]:
         """Return the buffers of [Hammad03] in rows: waiting, in windows, held back, not polled."""
+        return {**self.queues(), "join": sum(self.join.state_rows().values())}
+
+    def queues(self) -> dict[str, int]:
+        """Return the same without the rows in windows, which take time to count."""
         work_queue = self.join.operator.tactic.stats().work_queue
         return {
             "input": sum(state.waiting() for state, _ in self.join.cursors.positions())
             + work_queue["rows_waiting"],
             "most_input": work_queue["most_rows_waiting"],
-            "join": sum(self.join.state_rows().values()),
             "held": work_queue["results_held"],
             "most_held": work_queue["most_results_held"],
             "output": sum(map(len, self._changes)),
