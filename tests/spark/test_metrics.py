@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,26 @@ def test_spark_s_metrics_system_has_the_metrics(spark: SparkSession, tmp_path: P
     assert not gauges(spark)
     assert metrics_system(spark).getSourcesByName("muntin").isEmpty()
     MetricsSource(engine).close()
+
+
+def test_a_live_view_follows_a_query_until_it_is_dropped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folders = Folders(tmp_path / "in")
+    for stream in "AB":
+        folders.write(stream, rows([0, 1, 2]))
+    engine = SparkEngine(spark, partitions=2)
+    engine.execute(folders.declarations())
+    query = engine.query(JOIN, name="pairs")
+    engine.process_available()
+    shown: list[str] = []
+
+    def display(html: str) -> Callable[[str], None]:
+        shown.append(html)
+        return shown.append
+
+    view = query.live(300, 0.1, display=display)
+    assert f">{query.stats()['rows_out']}</td>" in shown[0]
+    query.stop()
+    assert view.wait(60)
+    assert "ended: there is no query" in shown[-1]
