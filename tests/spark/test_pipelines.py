@@ -24,6 +24,10 @@ LOCAL = {
         "SELECT A.k, SUM(B.v) AS total FROM A, B WHERE A.k = B.k GROUP BY A.k "
         "HAVING COUNT(*) > 1 WINDOW 2 SECONDS EVERY 1 SECOND"
     ),
+    "asof": (
+        "SELECT A.k, A.v, B.v AS w FROM A ASOF LEFT JOIN B ON A.k = B.k AND A.ts >= B.ts "
+        "WINDOW 2 SECONDS EMIT CHANGES"
+    ),
     "both": "SELECT k FROM A INTERSECT SELECT k FROM B WINDOW 1 SECOND",
     "shown": "SELECT DISTINCT k FROM B WINDOW 2 SECONDS EVERY 3 SECONDS EMIT SNAPSHOT",
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from muntin.expressions.evaluator import Evaluator
+from muntin.operators.asof_join import AsofJoinOperator
 from muntin.operators.combine import CombineOperator, ProjectOperator
 from muntin.operators.group_by import GroupByOperator
 from muntin.operators.operator import Operator
@@ -19,6 +20,7 @@ from muntin.operators.set_operation import CountingOperator, UnionAllOperator
 from muntin.operators.top_n import TopNOperator
 from muntin.operators.window_functions import WindowFunctionsOperator
 from muntin.operators.windowed import OnceOperator, has_ends
+from muntin.plan.asof_join import AsofJoin
 from muntin.plan.node import Node
 from muntin.plan.nodes import (
     Distinct,
@@ -88,5 +90,6 @@ OPERATORS: Mapping[type[Node], MakeOperator] = {
     SemiJoin: lambda node, build: SemiJoinOperator(node, build.evaluator),
     OuterInserts: _outer_inserts,
     SessionWindows: lambda node, build: SessionOperator(node, build.evaluator, build.every),
+    AsofJoin: lambda node, build: AsofJoinOperator(node, build.evaluator, answers=build.answers),
 }
 """How the operator of every node class is made."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from muntin.plan.asof_join import AsofJoin
 from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, Exchange, GroupBy, Join, Project, Scan, SetOperation
 from muntin.plan.outer_inserts import OuterInserts
@@ -30,6 +31,7 @@ OPERATOR_COSTS: Mapping[type[Node], float] = {
     SemiJoin: DEFAULT_COSTS.operator,
     OuterInserts: DEFAULT_COSTS.operator,
     SessionWindows: DEFAULT_COSTS.operator,
+    AsofJoin: DEFAULT_COSTS.operator,
 }
 """Nanoseconds per row of the operator of every node class."""
 

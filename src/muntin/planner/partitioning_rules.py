@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from muntin.plan.asof_join import AsofJoin
 from muntin.plan.expression import Comparison, Expression
 from muntin.plan.join import Code, CodeKind
 from muntin.plan.node import Node
@@ -233,7 +234,7 @@ def _set_operation(node: SetOperation) -> list[Spread]:
     return _distinct(node)
 
 
-def _semi_join(node: SemiJoin) -> list[Spread]:
+def _semi_join(node: SemiJoin | AsofJoin) -> list[Spread]:
     """By a key, or the left input in parts and the right one in full."""
     found: list[Spread] = []
     for key in node.keys:
@@ -242,7 +243,7 @@ def _semi_join(node: SemiJoin) -> list[Spread]:
     return _first([found, ways(node.left)])
 
 
-def _semi_join_by(node: SemiJoin, column: Expression, kind: CodeKind) -> list[Spread]:
+def _semi_join_by(node: SemiJoin | AsofJoin, column: Expression, kind: CodeKind) -> list[Spread]:
     alone = ways_by(node.left, column, kind)
     found: list[Spread] = []
     for key in node.keys:
@@ -251,7 +252,15 @@ def _semi_join_by(node: SemiJoin, column: Expression, kind: CodeKind) -> list[Sp
     return [*found, *alone][:MOST]
 
 
-def _right_of(node: SemiJoin, key: KeyPair) -> list[Spread]:
+def _asof_join_by(node: AsofJoin, column: Expression, kind: CodeKind) -> list[Spread]:
+    """Trace columns of the left input only: those of the right one may be NULL."""
+    passed = {node.left.schema.names[place] for place in node.left_columns}
+    if any(reference.column not in passed for reference in column.references):
+        return []
+    return _semi_join_by(node, column, kind)
+
+
+def _right_of(node: SemiJoin | AsofJoin, key: KeyPair) -> list[Spread]:
     kind = code_kind(key.left.type, key.right.type, "=")
     return (
         ways_by(node.right, over_one_input(key.right), kind) if kind and key.right.sources else []
@@ -348,6 +357,7 @@ PARTITIONING_RULES: Mapping[type[Node], PartitioningRule] = {
     ),
     WindowFunctions: PartitioningRule(_per_group, _per_group_by, lambda node: bool(node.keys)),
     SemiJoin: PartitioningRule(_semi_join, _semi_join_by),
+    AsofJoin: PartitioningRule(_semi_join, _asof_join_by),
     OuterInserts: PartitioningRule(_outer_inserts, lambda _node, _column, _kind: []),
     SessionWindows: PartitioningRule(_sessions, _sessions_by, lambda node: bool(node.keys)),
 }

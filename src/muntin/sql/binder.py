@@ -1,4 +1,4 @@
-"""The select list, USING and the conditions of a select: from tokens to bound expressions."""
+"""The select list and the conditions of a select: from tokens to bound expressions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from muntin.plan.expression import ColumnRef, Comparison, Expression, OutputColumn, Predicate, quote
-from muntin.plan.nodes import Scan
 from muntin.sql.conjuncts import split_conjuncts, unwrap
-from muntin.sql.cursor import Cursor
-from muntin.sql.lexer import Tokens, is_symbol, split_commas, word
+from muntin.sql.lexer import Tokens, is_name, is_symbol, word
 from muntin.sql.nested_selects import is_stand_in
 from muntin.sql.scope import NameScope
-from muntin.sql.shape import FromEntry, SelectParts
-from muntin.sql.syntax import ColumnUse
+from muntin.sql.shape import SelectParts
 from muntin.sql.typecheck import Condition, typed
 from muntin.sql.types import RESERVED
 from muntin.sql.writer import Draft, Writer, plain_text
@@ -74,7 +71,7 @@ def _star(tokens: Tokens, star: exp.Star, scope: NameScope) -> Iterator[tuple[st
             )
         columns = [ColumnRef(place, column) for column in scope.sources[place].schema.names]
     for reference in columns:
-        yield reference.column, Draft(quote(reference.flat), (reference,), tokens)
+        yield reference.column, Draft(*scope.value_of(reference, len(tokens)), tokens)
 
 
 def cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
@@ -95,6 +92,8 @@ def cut_alias(tokens: Tokens, item: exp.Expression) -> tuple[Tokens, str]:
 def default_name(body: Tokens, draft: Draft) -> str:
     """Return the name of an item without alias: a column's own, or the text."""
     own = not is_stand_in(body)
+    if own and len(body) == 1 and is_name(body[0]) and draft.references:
+        return draft.references[0].column
     reference = draft.references[0] if own and len(draft.references) == 1 else None
     if reference is not None and draft.sql == quote(reference.flat):
         return reference.column
@@ -220,39 +219,3 @@ def _check_comparable(left: Expression, right: Expression, tokens: Tokens) -> No
                 fact,
                 "Make both sides times or both numbers, for example with epoch_us(ts)",
             )
-
-
-def bind_using(
-    shape: SelectParts, sources: tuple[Scan, ...]
-) -> tuple[frozenset[ColumnRef], list[Condition]]:
-    """Return the columns that USING merges into columns to their left, and its equalities."""
-    merged: set[ColumnRef] = set()
-    conditions: list[Condition] = []
-    start = 0
-    for place, entry in enumerate(shape.entries):
-        start = place if entry.join in {"", ","} else start
-        if entry.using is None:
-            continue
-        for tokens in split_commas(entry.using):
-            left, right = _using_pair(tokens, entry, (start, place), sources, frozenset(merged))
-            merged.add(right.references[0])
-            whole = Draft(f"{left.sql} = {right.sql}", left.references + right.references, tokens)
-            conditions.append(Condition(whole, "=", (left, right), place))
-    return frozenset(merged), conditions
-
-
-def _using_pair(
-    tokens: Tokens,
-    entry: FromEntry,
-    span: tuple[int, int],
-    sources: tuple[Scan, ...],
-    merged: frozenset[ColumnRef],
-) -> tuple[Draft, Draft]:
-    cursor = Cursor(tokens)
-    name = cursor.name("a column")
-    cursor.end("USING takes names of columns only")
-    bare = ColumnUse((name.text,), (name.start,))
-    own = ColumnUse((sources[span[1]].alias, name.text), (name.start, name.start))
-    left, _ = NameScope(sources, span[1], span[0], merged).resolve(bare, tokens)
-    right, _ = NameScope(sources, span[1] + 1).resolve(own, entry.tokens)
-    return Draft(quote(left.flat), (left,), tokens), Draft(quote(right.flat), (right,), tokens)

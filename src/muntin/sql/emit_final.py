@@ -14,6 +14,7 @@ from muntin.errors import SqlError
 from muntin.model.catalog import Catalog
 from muntin.model.clock import format_interval
 from muntin.model.window import TimeWindow
+from muntin.plan.asof_join import AsofJoin
 from muntin.plan.expression import Expression
 from muntin.plan.node import Node
 from muntin.plan.nodes import Join, Scan
@@ -37,6 +38,9 @@ def with_window_end(query: Query, catalog: Catalog, tokens: Tokens) -> Query:
     for node in query.root.walk():
         if isinstance(node, (Join, SemiJoin)):
             checks.check_join(node)
+        elif isinstance(node, AsofJoin):
+            fact = "EMIT FINAL over ASOF JOIN is not supported"
+            raise _error(tokens, fact, "Use EMIT CHANGES")
         elif isinstance(node, (TopN, WindowFunctions)):
             checks.check_order(node)
     root = showing_end(query.root, catalog)

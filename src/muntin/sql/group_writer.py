@@ -93,14 +93,15 @@ class GroupWriter:
         if use is None:
             return None, index + 1
         reference, consumed = self.scope.resolve(use, tokens)
-        if quote(reference.flat) not in keys:
+        text, _ = self.scope.value_of(reference, consumed)
+        if text not in keys:
             shown = ".".join(use.names[:consumed])
             raise tokens.error(
                 tokens[index],
                 f"the column {shown} is neither a key of the groups nor inside an aggregate",
                 _KEYS,
             )
-        column = self._column(keys.index(quote(reference.flat)), tokens)
+        column = self._column(keys.index(text), tokens)
         return column, end_of(tokens, index, use.offsets[consumed - 1])
 
     def _place(self, argument: Tokens, keys: list[str]) -> int:

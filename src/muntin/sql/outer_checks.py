@@ -6,24 +6,40 @@ from muntin.sql.binder import Conditions
 from muntin.sql.outer_joins import OUTER, kind_of
 from muntin.sql.shape import SelectParts
 
-_HINT = "Write INNER, LEFT, RIGHT, FULL, SEMI or ANTI JOIN with ON, or CROSS JOIN"
-_KNOWN = {
-    "", ",", "JOIN", "INNER JOIN", "CROSS JOIN",
+_HINT = "Write INNER, LEFT, RIGHT, FULL, SEMI, ANTI or ASOF JOIN with ON, or CROSS JOIN"
+_HINTS = {
+    "ASOF RIGHT": "Exchange the sides and write ASOF LEFT JOIN",
+    "ASOF FULL": "Write ASOF LEFT JOIN",
+    "ASOF SEMI": "Write SEMI JOIN with the same ON: any row before is a match",
+    "ASOF ANTI": "Write ANTI JOIN with the same ON: any row before is a match",
+    "NATURAL ASOF": "Write ASOF JOIN ... USING (columns), the last one being the time",
+    "ASOF NATURAL": "Write ASOF JOIN ... USING (columns), the last one being the time",
+}
+_CONDITIONAL = (
+    "JOIN", "INNER JOIN",
     *(f"{kind} JOIN" for kind in OUTER),
     *(f"{kind} OUTER JOIN" for kind in ("LEFT", "RIGHT", "FULL")),
+)  # fmt: skip
+_KNOWN = {
+    "", ",", "CROSS JOIN", *_CONDITIONAL,
+    *(f"NATURAL {join}" for join in _CONDITIONAL),
+    *(f"ASOF {kind}JOIN" for kind in ("", "INNER ", "LEFT ", "LEFT OUTER ")),
 }  # fmt: skip
 
 
+def check_words(shape: SelectParts) -> None:
+    """Refuse words before JOIN that mean nothing together."""
+    for entry in shape.entries:
+        if entry.join not in _KNOWN:
+            hint = _HINTS.get(" ".join(entry.join.split()[:2]), _HINT)
+            raise entry.tokens.error(entry.tokens.start, f"{entry.join} is not supported", hint)
+
+
 def check_outer(shape: SelectParts, conditions: Conditions) -> None:
-    """Refuse words before JOIN that mean nothing, and USING and ON that cannot be kept apart."""
+    """Refuse an ON that reads what its join does not see."""
     first = 0
     firsts = []
     for place, entry in enumerate(shape.entries):
-        if entry.join not in _KNOWN:
-            raise entry.tokens.error(entry.tokens[0], f"{entry.join} is not supported", _HINT)
-        if kind_of(entry.join) in {"RIGHT", "FULL"} and entry.using is not None:
-            fact = f"{entry.join} with USING is not supported"
-            raise entry.tokens.error(entry.using.start, fact, "Write the equalities in ON")
         first = place if entry.join in {"", ","} else first
         firsts.append(first)
     outer = {firsts[place] for place, entry in enumerate(shape.entries) if kind_of(entry.join)}

@@ -1,4 +1,4 @@
-"""LEFT, RIGHT, FULL, SEMI and ANTI JOIN: from the entries of FROM to nodes.
+"""LEFT, RIGHT, FULL, SEMI, ANTI and ASOF JOIN: from the entries of FROM to nodes.
 
 Joins are taken from left to right. Inner joins between two others stay one *block*, which becomes a
 window join where it can. An outer join is the union of the inner join and of the rows without a
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from muntin.model.catalog import Catalog
 from muntin.model.window import TimeWindow, Unbounded
 from muntin.plan.column_rename import renamed, renamed_predicate
 from muntin.plan.expression import (
@@ -30,12 +31,13 @@ from muntin.plan.expression import (
     Predicate,
     column_expression,
 )
-from muntin.plan.key_types import key_type
 from muntin.plan.node import Node
 from muntin.plan.nodes import Project, Scan, SetOperation, SetOperator
 from muntin.plan.outer_inserts import Kept, OuterInserts
 from muntin.plan.semi_join import KeyPair, SemiJoin
+from muntin.sql.asof_joins import AsofForm, AsofSide, asof_join, asof_terms, tie_columns
 from muntin.sql.from_joins import Entries, MakeJoin, combine_entries
+from muntin.sql.join_conditions import is_within, key_of, references_of, without
 
 OUTER = ("LEFT", "RIGHT", "FULL", "SEMI", "ANTI")
 _TRUE = Expression("TRUE", (), pa.bool_())
@@ -43,6 +45,8 @@ _TRUE = Expression("TRUE", (), pa.bool_())
 
 def kind_of(join: str) -> str:
     """Return which rows without a match a join keeps; nothing for inner joins."""
+    if "ASOF" in join.split():
+        return "ASOF LEFT" if "LEFT" in join.split() else "ASOF"
     return next((kind for kind in OUTER if kind in join.split()), "")
 
 
@@ -107,6 +111,7 @@ class OuterJoins:
     joins: FromJoins
     make_join: MakeJoin
     fresh: Callable[[Node], Node]
+    catalog: Catalog
     inserts: bool = False
     _waiting: list[Predicate] = field(default_factory=list)
     _shown: frozenset[ColumnRef] = frozenset()
@@ -114,7 +119,7 @@ class OuterJoins:
     def bind(self, where: tuple[Predicate, ...], select: tuple[OutputColumn, ...]) -> Node:
         """Return the select over all entries."""
         self._waiting = [*where, *(one for some in self.joins.on for one in some)]
-        self._shown = _references([column.expression for column in select])
+        self._shown = references_of([column.expression for column in select])
         rest = list(where)
         top = _Block()
         block = _Block()
@@ -145,19 +150,23 @@ class OuterJoins:
         """Return a block joined with the next entry; conditions of WHERE that move leave rest."""
         on = list(self.joins.on[place])
         other = _Block([place])
-        if kind in {"LEFT", "SEMI", "ANTI"}:
-            moved = [one for one in rest if _within(one, block.places)]
-            rest[:] = _others(rest, moved)
+        if kind not in {"RIGHT", "FULL"}:
+            moved = [one for one in rest if is_within(one, block.places)]
+            rest[:] = without(rest, moved)
             block = block.with_(_Block(), moved)
             self._done(moved)
         if kind == "RIGHT":
             block, other, kind = other, block, "LEFT"
-        if kind in {"LEFT", "SEMI", "ANTI"}:
-            alone = [one for one in on if _within(one, other.places)]
-            on = _others(on, alone)
+        if kind != "FULL":
+            alone = [one for one in on if is_within(one, other.places)]
+            on = without(on, alone)
             other = other.with_(_Block(), alone)
             self._done(alone)
         last = place == len(self.joins.words) - 1
+        if kind in {"ASOF", "ASOF LEFT"}:
+            final = last and "," not in self.joins.words
+            form = AsofForm(outer=kind == "ASOF LEFT", inserts=self.inserts and final)
+            return self._nearest(block, other, on, form)
         if self.inserts and last and (part := self._inserted(kind, block, other, on)) is not None:
             return part
         if kind in {"SEMI", "ANTI"}:
@@ -174,6 +183,25 @@ class OuterJoins:
         for part in alone:
             node = SetOperation(SetOperator.UNION_ALL, node, _beside_nulls(part, inner))
         part = _Part(node, inner.places, inner.columns, _Block())
+        part.block.items.append(part)
+        return part
+
+    def _nearest(self, left: _Block, right: _Block, on: list[Predicate], form: AsofForm) -> _Part:
+        """Return an as-of join: left rows with the nearest right row."""
+        terms = asof_terms(on, left.places, right.places)
+        rows = self._close(left, self._wanted(left) | self._positions(left))
+        places = self._positions(right)
+        (place,) = right.places
+        ties = tie_columns(place, self.entries.sources[place], self.catalog, places)
+        others = self._close(right, self._wanted(right) | ties)
+        self._done(on)
+        shown = self._wanted(left), self._wanted(right)
+        sides = (
+            AsofSide(rows.node, rows.columns, shown[0].values(), self._positions(left).values()),
+            AsofSide(others.node, others.columns, shown[1].values(), places.values()),
+        )
+        node = asof_join(sides, terms, form, list(ties.values()))
+        part = _Part(node, rows.places | others.places, shown[0] | shown[1], _Block())
         part.block.items.append(part)
         return part
 
@@ -243,9 +271,9 @@ class OuterJoins:
         rows, others = self._close(left), self._close(right)
         keys, conditions, residual = [], [], []
         for one in on:
-            if _within(one, left.places) or not one.expression.sources:
+            if is_within(one, left.places) or not one.expression.sources:
                 conditions.append(one.expression)
-            elif (key := _key(one, left.places, right.places)) is not None:
+            elif (key := key_of(one, left.places, right.places)) is not None:
                 keys.append(key)
             else:
                 residual.append(one)
@@ -281,7 +309,7 @@ class OuterJoins:
 
     def _done(self, conditions: Sequence[Predicate]) -> None:
         """Note that conditions are checked, so that columns only they read are not passed on."""
-        self._waiting = _others(self._waiting, conditions)
+        self._waiting = without(self._waiting, conditions)
 
     def _close(self, block: _Block, wanted: dict[ColumnRef, str] | None = None) -> _Part:
         """Return a block as one node with the columns that are used above it."""
@@ -294,10 +322,18 @@ class OuterJoins:
 
     def _wanted(self, block: _Block) -> dict[ColumnRef, str]:
         """Return the columns of a block that are used above it, with their names there."""
-        waiting = _others(self._waiting, block.conditions)
-        used = self._shown | _references([one.expression for one in waiting])
+        waiting = without(self._waiting, block.conditions)
+        used = self._shown | references_of([one.expression for one in waiting])
         own = sorted(one for one in used if one.source in block.places) or [self._any(block)]
         return {one: f"{self.entries.sources[one.source].alias}.{one.column}" for one in own}
+
+    def _positions(self, block: _Block) -> dict[ColumnRef, str]:
+        """Return the columns that identify the rows of a join of streams; others have none."""
+        places = [item for item in block.items if not isinstance(item, _Part)]
+        plain = len(places) == len(block.items)
+        if not plain or self._is_stored(block) or any(self.entries.nodes[at] for at in places):
+            return {}
+        return {ColumnRef(place, POSITION): f"#p{place}" for place in sorted(places)}
 
     def _any(self, block: _Block) -> ColumnRef:
         """Return any column of a block."""
@@ -362,34 +398,3 @@ def _beside_nulls(part: _Part, inner: _Part) -> Project:
 
 def _names(part: _Part, number: int) -> dict[ColumnRef, ColumnRef]:
     return {one: ColumnRef(number, name) for one, name in part.columns.items()}
-
-
-def _references(expressions: Sequence[Expression]) -> frozenset[ColumnRef]:
-    return frozenset(one for expression in expressions for one in expression.references)
-
-
-def _others(predicates: Sequence[Predicate], some: Sequence[Predicate]) -> list[Predicate]:
-    """Return all but some of the predicates; equal ones may stand at several places."""
-    taken = {id(one) for one in some}
-    return [one for one in predicates if id(one) not in taken]
-
-
-def _within(predicate: Predicate, places: frozenset[int]) -> bool:
-    """Return whether a condition reads columns, and only of these entries."""
-    return bool(predicate.expression.sources) and predicate.expression.sources <= places
-
-
-def _key(
-    predicate: Predicate, left: frozenset[int], right: frozenset[int]
-) -> tuple[Expression, Expression] | None:
-    """Return the two sides of an equality between the sides of a join."""
-    comparison = predicate.comparison
-    if comparison is None or comparison.operator != "=":
-        return None
-    for one, other in (
-        (comparison.left, comparison.right),
-        (comparison.right, comparison.left),
-    ):
-        if one.sources and other.sources and one.sources <= left and other.sources <= right:
-            return (one, other) if key_type(one.type, other.type) is not None else None
-    return None

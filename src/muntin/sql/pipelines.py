@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from muntin.model.catalog import Catalog, View
 from muntin.model.window import TimeWindow
+from muntin.plan.asof_join import AsofJoin
 from muntin.plan.node import Node
 from muntin.plan.nodes import Join, Project, Scan, SetOperation, SetOperator
 from muntin.plan.query import Emit, Query
@@ -110,11 +111,15 @@ def _is_outer(root: Node) -> bool:
     """Return whether a tree is nothing but joins, of which some keep rows by their matches."""
     nodes = list(root.dataflow())
     plain = all(
-        isinstance(node, (Join, Project, Scan, SemiJoin))
+        isinstance(node, (Join, Project, Scan, SemiJoin, AsofJoin))
         or (isinstance(node, SetOperation) and node.operator is SetOperator.UNION_ALL)
         for node in nodes
     )
-    return plain and any(isinstance(node, SemiJoin) for node in nodes)
+    return plain and any(
+        isinstance(node, SemiJoin)
+        or (isinstance(node, AsofJoin) and node.outer and not node.inserts)
+        for node in nodes
+    )
 
 
 def _fresh(query: Query, clauses: Clauses, tokens: Tokens) -> Query:

@@ -15,7 +15,7 @@ from muntin.sql.functions import WITHOUT_PARENTHESES, Ban, refused_functions, wh
 from muntin.sql.lexer import Tokens, closing, is_symbol, is_text, split_commas, top_level, word
 from muntin.sql.over_syntax import is_over, over_findings
 
-_JOINS = "Write INNER, LEFT, RIGHT, FULL, SEMI or ANTI JOIN with ON, or CROSS JOIN"
+_JOINS = "Write INNER, LEFT, RIGHT, FULL, SEMI, ANTI or ASOF JOIN with ON, or CROSS JOIN"
 _SELECTS = "Write it as an entry of FROM, (SELECT ...) AS name, and join with that"
 _SET_WORDS = {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
 
@@ -25,7 +25,7 @@ _CLAUSES = {
     "UNPIVOT": "Select the columns themselves",
     "TABLESAMPLE": "Use a condition in WHERE to take fewer rows",
 }
-_JOIN_KINDS = {"NATURAL", "ASOF", "POSITIONAL"}
+_JOIN_KINDS = {"POSITIONAL"}
 _NESTED = {
     "SELECT", "FROM", "WITH", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE",
     "SHOW",

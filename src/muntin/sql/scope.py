@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from muntin.errors import SqlError
 from muntin.model.formats import did_you_mean
-from muntin.plan.expression import ColumnRef
+from muntin.plan.expression import ColumnRef, quote
 from muntin.plan.nodes import Scan
 from muntin.sql.lexer import Tokens
 from muntin.sql.syntax import ColumnUse
 
 _SHOWN = 30
+
+
+class MergedColumn(NamedTuple):
+    """A column that USING or NATURAL merges into one to its left, and what that one then is."""
+
+    left: ColumnRef
+    right: ColumnRef
+    value: tuple[ColumnRef, ...]
 
 
 @dataclass(frozen=True)
@@ -23,8 +32,9 @@ class NameScope:
     WHERE and the select list see them all. ON sees those up to its own entry of FROM (``end``), and
     prefers for names without alias those since the last comma (``start``). The right column of a
     USING is ``merged`` into the left one and is found only under its alias. ``outputs`` are the
-    names of the select list. The columns of ``hidden`` entries, of which a SEMI or ANTI JOIN keeps
-    none, are found only in its own ON.
+    names of the select list. ``using`` says what merged columns are: a RIGHT JOIN has those of its
+    right side, a FULL JOIN the first that is not NULL. The columns of ``hidden`` entries, of which
+    a SEMI or ANTI JOIN keeps none, are found only in its own ON.
 
     ``around`` is the scope of the query that a sub-select stands in. If it is ``correlated``, the
     last sources are those of that scope.
@@ -38,6 +48,7 @@ class NameScope:
     hidden: frozenset[int] = frozenset()
     around: NameScope | None = None
     correlated: bool = False
+    using: tuple[MergedColumn, ...] = ()
 
     @cached_property
     def _columns(self) -> list[dict[str, str]]:
@@ -87,6 +98,12 @@ class NameScope:
             fact = f"{'.'.join(use.names)} is a column of the query around this select"
             hint = "It can stand only in the WHERE of a sub-select of that query's expressions"
             raise tokens.error(use.offsets[0], fact, hint)
+        _, columns = around.value_of(reference, consumed)
+        if len(columns) > 1:
+            fact = f"{use.names[0]} is a column that a FULL JOIN around this select merges"
+            hint = f"Write {' or '.join(around.show(one) for one in columns)}"
+            raise tokens.error(use.offsets[0], fact, hint)
+        reference = columns[0]
         first = len(self.sources) - len(around.sources)
         return ColumnRef(first + reference.source, reference.column), consumed
 
@@ -111,6 +128,22 @@ class NameScope:
             for name in source.schema.names
         )
         return [reference for reference in every if reference not in self.merged]
+
+    def value_of(
+        self, reference: ColumnRef, consumed: int = 1
+    ) -> tuple[str, tuple[ColumnRef, ...]]:
+        """Return the text of a column and the columns in it, given how many names it took.
+
+        One that USING merged is named without an alias.
+        """
+        merged = [
+            one.value
+            for one in self.using
+            if consumed == 1 and one.left == reference and one.right.source < self.end
+        ]
+        columns = merged[-1] if merged else (reference,)
+        texts = ", ".join(quote(one.flat) for one in columns)
+        return (texts if len(columns) == 1 else f"COALESCE({texts})"), columns
 
     def show(self, reference: ColumnRef) -> str:
         """Return the column as users write it."""

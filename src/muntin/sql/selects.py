@@ -19,7 +19,7 @@ from muntin.plan.expression import (
 from muntin.plan.node import Node
 from muntin.plan.nodes import Distinct, Join, Scan
 from muntin.sql.aggregates import is_aggregate, refuse_aggregates
-from muntin.sql.binder import OnAndWhere, bind_using, conditions_of, name_outputs, outputs_of
+from muntin.sql.binder import OnAndWhere, conditions_of, name_outputs, outputs_of
 from muntin.sql.bound_from import BoundFrom
 from muntin.sql.clauses import Clauses, refuse_inside
 from muntin.sql.conjuncts import unwrap
@@ -30,6 +30,7 @@ from muntin.sql.group_nesting import GroupNesting
 from muntin.sql.grouping_sets import is_grouping
 from muntin.sql.levels import checked_levels
 from muntin.sql.lexer import Tokens, closing, is_symbol, tokenize, word
+from muntin.sql.merged_columns import bind_using
 from muntin.sql.named_selects import NamedSelect, begins_names, cut_names, own_clauses
 from muntin.sql.nested_joins import NestedJoins, in_order
 from muntin.sql.nested_selects import NestedSelect, columns_of, cut_selects
@@ -40,13 +41,12 @@ from muntin.sql.order_by import (
     order_places,
     read_ordering,
 )
-from muntin.sql.outer_checks import check_outer
-from muntin.sql.outer_joins import OuterJoins, kind_of
+from muntin.sql.outer_checks import check_outer, check_words
+from muntin.sql.outer_joins import OuterJoins
 from muntin.sql.over_selects import bind_over, read_over
 from muntin.sql.own_ends import landmark_conditions, refuse_mixed, with_own_ends
 from muntin.sql.refusals import refuse
 from muntin.sql.row_order import order_columns, order_for
-from muntin.sql.scope import NameScope
 from muntin.sql.select_names import SelectNames
 from muntin.sql.session_calls import bind_session
 from muntin.sql.set_operators import combine_selects, split_selects
@@ -180,6 +180,7 @@ class Selects:
         shape = read_shape(tokens)
         ordering = read_ordering(shape, sorts=sorts)
         inside = None if shape.distinct else ordering
+        check_words(shape)
         tree = parse_select(shape.plain)
         entries = self._bind_entries(shape.entries)
         sources = tuple(source for source, _ in entries)
@@ -187,14 +188,9 @@ class Selects:
             first = shape.entries[0].tokens
             raise first.error(first[0], "the query reads no stream", _NO_STREAM)
         refuse_mixed(shape, sources)
-        merged, using = bind_using(shape, sources)
         aliases = frozenset(item.alias.casefold() for item in tree.expressions if item.alias)
-        hidden = frozenset(
-            place
-            for place, entry in enumerate(shape.entries)
-            if kind_of(entry.join) in {"SEMI", "ANTI"}
-        )
-        scope = NameScope(sources, len(sources), 0, merged, aliases, hidden, self.around)
+        scope, using = bind_using(shape, sources, aliases)
+        scope = replace(scope, around=self.around)
         uses = find_columns(tree) | columns_of(found, tokens[0])
         writer = Writer(uses, self.catalog.functions)
         nested = [(one, self.bind_nested(one, scope)) for one in found]
@@ -363,7 +359,7 @@ class Selects:
         joins = bound.joins(predicates[0])
         if joins.is_outer:
             fresh = partial(self._fresh, tokens=tokens)
-            outer = OuterJoins(entries, joins, self._window_join, fresh, self.inserts)
+            outer = OuterJoins(entries, joins, self._window_join, fresh, self.catalog, self.inserts)
             return outer.bind(predicates[1], select)
         if any(bound.nodes) or all(source.stored for source in sources):
             return combine_entries(entries, predicates, select, self._window_join)

@@ -16,7 +16,9 @@ from muntin.sql.lexer import Tokens, closing, is_name, is_symbol, split_commas, 
 from muntin.sql.window_calls import cut_call
 from muntin.sql.windows import BRACKET_HINT
 
-_JOIN_WORDS = {"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"}
+_JOIN_WORDS = {
+    "NATURAL", "ASOF", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI",
+}  # fmt: skip
 _CLAUSES = ("WHERE", "GROUP BY", "HAVING", "QUALIFY", "ORDER BY", "LIMIT", "OFFSET")
 _ORDER = f"Write SELECT ... FROM ... {' ... '.join(_CLAUSES)} ..., each once"
 

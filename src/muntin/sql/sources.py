@@ -185,6 +185,12 @@ def _window(entry: FromEntry, stream: Stream, clauses: Clauses, name: Token) -> 
 def check_condition(entry: FromEntry) -> None:
     """Refuse a condition without JOIN, and a JOIN without condition."""
     conditional = entry.on is not None or entry.using is not None
+    if "NATURAL" in entry.join.split():
+        if conditional:
+            fact = f"{entry.join} of {entry.tokens[0].text} has a condition beside common columns"
+            hint = "Leave NATURAL out, or check the condition in WHERE"
+            raise entry.tokens.error(entry.tokens[0], fact, hint)
+        return
     if entry.join in {"", ",", "CROSS JOIN"} and conditional:
         condition = entry.on or entry.using
         assert condition is not None, "one of them is there"

@@ -65,10 +65,10 @@ class Writer:
                 index += 1
                 continue
             reference, consumed = scope.resolve(use, tokens)
-            references[reference] = None
+            flat, columns = scope.value_of(reference, consumed)
+            references |= dict.fromkeys(columns)
             index = end_of(tokens, index, use.offsets[consumed - 1])
             deeper = index < len(tokens) and is_symbol(tokens[index], ".")
-            flat = quote(reference.flat)
             pieces.append((f"({flat})" if deeper else flat, token, tokens[index - 1]))
         return Draft(join_pieces(pieces), tuple(references), tokens)
 

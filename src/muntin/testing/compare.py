@@ -133,6 +133,11 @@ def accumulate(changes: pa.Table) -> pa.Table:
     )
 
 
+def without(rows: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the rows that remain when each of the others takes one equal row away."""
+    return rows.take(pa.array(_without(rows_of(rows), rows_of(others)), pa.int64()))
+
+
 def text_table(table: pa.Table) -> str:
     """Return the table as aligned text, indented by two, cut after a screenful."""
     cells = [

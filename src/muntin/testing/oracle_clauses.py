@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from muntin.aggregates import aggregate_functions
+from muntin.plan.asof_join import AsofJoin
 from muntin.plan.expression import ColumnRef, OutputColumn, Predicate, quote
 from muntin.plan.node import Node
 from muntin.plan.nodes import (
@@ -182,6 +183,29 @@ def _semi_join(node: SemiJoin, inputs: list[str]) -> str:
     )
 
 
+def _asof_join(node: AsofJoin, inputs: list[str]) -> str:
+    names = [child.schema.names for child in node.inputs]
+    numbered = f"(SELECT *, row_number() OVER () AS number FROM {_flat(0, inputs[0], names[0])})"
+    on = [f"({key.left.sql}) = ({key.right.sql})" for key in node.keys]
+    on += [f"({node.at.left.sql}) {node.operator} ({node.at.right.sql})"]
+    on += [f"({condition.sql})" for condition in node.conditions]
+    direction = "ASC" if node.is_forward else "DESC"
+    ties = [quote(ColumnRef(1, names[1][key.column]).flat) for key in node.ties]
+    order = ", ".join(
+        f"{text} {direction} NULLS LAST" for text in (f"({node.at.right.sql})", *ties)
+    )
+    items = [
+        f"{quote(ColumnRef(side, names[side][place]).flat)} AS {quote(names[side][place])}"
+        for side, places in enumerate((node.left_columns, node.right_columns))
+        for place in places
+    ]
+    return (
+        f"SELECT {', '.join(items)} FROM {numbered} {'LEFT ' if node.outer else ''}JOIN "
+        f"{_flat(1, inputs[1], names[1])} ON {' AND '.join(on)} "
+        f"QUALIFY row_number() OVER (PARTITION BY number ORDER BY {order}) = 1"
+    )
+
+
 def _outer_inserts(node: OuterInserts, inputs: list[str]) -> str:
     matches, sides = inputs[0], inputs[1 : 1 + len(node.sides)]
     shown = ", ".join(map(quote, node.schema.names))
@@ -216,5 +240,6 @@ ORACLE_CLAUSES: Mapping[type[Node], Clause] = {
     SemiJoin: _semi_join,
     OuterInserts: _outer_inserts,
     SessionWindows: _sessions,
+    AsofJoin: _asof_join,
 }
 """The clause of every node class."""

@@ -8,7 +8,6 @@ does not have, is an anti-join: a left row stays while no equal right row is the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -19,7 +18,8 @@ from muntin.plan.expression import quote
 from muntin.plan.nodes import Join
 from muntin.plan.query import Emit, Query
 from muntin.plan.sessions import SessionWindows
-from muntin.testing.compare import rows_of
+from muntin.testing.asof_inserts_oracle import asof_inserts, emits_matches
+from muntin.testing.compare import without
 from muntin.testing.connection import run_sql
 from muntin.testing.oracle import Oracle
 from muntin.testing.oracle_clauses import clause_of
@@ -94,8 +94,11 @@ class PipelineOracle:
             schema=schema,
         )
 
-    def _rows(self, at: int, *, answer: bool = False) -> pa.Table:
-        """Return the rows at an instant with hidden columns; for an ``answer``, of open windows."""
+    def _rows(self, at: int, sql: str = "", *, answer: bool = False) -> pa.Table:
+        """Return the rows at an instant with hidden columns; for an ``answer``, of open windows.
+
+        With ``sql``, what that makes of the leaves.
+        """
         answers = {
             join.name: oracle.answer(at)
             for join, oracle in zip(self._query.joins, self._leaves, strict=True)
@@ -103,7 +106,7 @@ class PipelineOracle:
         answers |= {
             name: sessions.present(at, answer=answer) for name, sessions in self._sessions.items()
         }
-        return run_sql(self._sql, {**answers, **self._tables})
+        return run_sql(sql or self._sql, {**answers, **self._tables})
 
     def instants(self, until: int) -> list[int]:
         """Return the instants up to ``until`` at which a row comes or goes, in order."""
@@ -117,6 +120,11 @@ class PipelineOracle:
                 self._output(rows, "+", instant)
                 for instant, rows in inserts_of(self._query.root, self._leaves, until)
             ]
+            return pa.concat_tables([self._query.output_schema.empty_table(), *parts])
+        if emits_matches(self._query.root) and (first := self._first()) is not None:
+            instants = [first, *(shown for shown in self._shown(until) if shown > first)]
+            found = asof_inserts(self._query.root, self._rows, instants)
+            parts = [self._output(rows, "+", instant) for instant, rows in found]
             return pa.concat_tables([self._query.output_schema.empty_table(), *parts])
         changes = self._differences(until)
         return changes.filter(pc.equal(changes.column("_op"), "+"))
@@ -163,8 +171,8 @@ class PipelineOracle:
         for instant in [first, *(shown for shown in self._shown(until) if shown > first)]:
             now = self.answer(instant)
             parts += [
-                self._output(_without(before, now), "-", instant),
-                self._output(_without(now, before), "+", instant),
+                self._output(without(before, now), "-", instant),
+                self._output(without(now, before), "+", instant),
             ]
             before = now
         return pa.concat_tables(parts)
@@ -213,14 +221,3 @@ def _times_after(
     rows = tables.get(stream.name.casefold())
     times = [] if rows is None else _micros(rows.column(stream.time)).to_pylist()
     return [time for time in times if after is None or time > after.last_time(stream.order)]
-
-
-def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """Return the rows that remain when each of the others takes one equal row away."""
-    spare = Counter(rows_of(others))
-    places = []
-    for place, row in enumerate(rows_of(rows)):
-        spare[row] -= 1
-        if spare[row] < 0:
-            places.append(place)
-    return rows.take(pa.array(places, pa.int64()))

@@ -210,7 +210,10 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
         right = draw(st.sampled_from(entries[place].numbers))
         conditions += [f"{left} = {right}"] if draw(st.integers(0, 4)) else []
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    source = f"FROM {', '.join(entry.text for entry in entries)}{where}"
+    texts_of_entries = [entry.text for entry in entries]
+    if len(entries) > 1 and not (entries[-2].stored or entries[-2].select):
+        texts_of_entries[-2:] = [draw(_joined(*entries[-2:]))]
+    source = f"FROM {', '.join(texts_of_entries)}{where}"
     kind = draw(st.sampled_from(["plain", "distinct", "group", "group", "global"]))
     if kind in {"plain", "distinct"}:
         items = [
@@ -226,7 +229,8 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
     functions = (*_WHOLE, *_MORE, *_ONCE, *_WITHIN, *(_SPREAD if drawn.shape.spreads else ()))
     if drawn.shape.by_time:
         functions = (*functions, *_DEFINED_HERE)
-    if drawn.shape.by_time and not any(entry.select for entry in entries):
+    ordered = " ASOF " not in source and not any(entry.select for entry in entries)
+    if drawn.shape.by_time and ordered:
         functions = (*functions, *_BY_TIME, *_BY_KEY)
     calls = [
         draw(st.sampled_from(functions)).format(x=draw(number), y=draw(number))
@@ -249,6 +253,24 @@ def _select(draw: st.DrawFn, drawn: _Drawn, depth: int, columns: int) -> str:
     if draw(st.integers(0, 3)) == 0:
         return f"SELECT {_items(calls)} {source} {draw(_sets(key, numbers, calls))}{having}{first}"
     return f"SELECT {_items(calls)} {source} GROUP BY {key}{having}{first}"
+
+
+@st.composite
+def _joined(draw: st.DrawFn, left: _Entry, right: _Entry) -> str:
+    """Draw two entries with a comma or an as-of join between them.
+
+    The left one is a stream, so that partitions run the join: the order of rows of several
+    partitions would decide between rows at one place.
+    """
+    if draw(st.integers(0, 2)):
+        return f"{left.text}, {right.text}"
+    at, other = draw(st.sampled_from(left.numbers)), draw(st.sampled_from(right.numbers))
+    if not (right.stored or right.select) and draw(st.booleans()):
+        at, other = f"{left.alias}.ts", f"{right.alias}.ts"
+    order = f"{at} {draw(st.sampled_from(['>=', '>=', '>', '<=', '<']))} {other}"
+    key = f"{draw(st.sampled_from(left.numbers))} = {draw(st.sampled_from(right.numbers))}"
+    on = " AND ".join([order, *([key] if draw(st.integers(0, 3)) else [])])
+    return f"{left.text} ASOF {draw(st.sampled_from(['', 'LEFT ']))}JOIN {right.text} ON {on}"
 
 
 @st.composite

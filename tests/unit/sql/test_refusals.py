@@ -39,10 +39,9 @@ NEVER = [
 ]
 JOINS = [
     (
-        f"SELECT a FROM A {kind} JOIN B ON TRUE",
-        f"line 1, column 17: {kind.split()[0]} JOIN is not supported. Write INNER, LEFT",
-    )
-    for kind in ("NATURAL", "NATURAL LEFT", "ASOF", "POSITIONAL")
+        "SELECT a FROM A POSITIONAL JOIN B ON TRUE",
+        "line 1, column 17: POSITIONAL JOIN is not supported. Write INNER, LEFT",
+    ),
 ]
 OUTSIDE = [
     (
