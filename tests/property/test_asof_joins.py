@@ -42,7 +42,12 @@ RIGHT = {
 }
 """What the right side is to Muntin, and to DuckDB."""
 ENTRY = re.compile(r"\b([ABC])\b( [abcxyz]\b)?")
-LEFTS = ("A x", "A x JOIN C z ON x.k = z.k", "(SELECT DISTINCT k, v, ts FROM A) x", "A x, C z")
+LEFTS = (
+    "A x",
+    "A x JOIN C z ON x.k = z.k",
+    "(SELECT DISTINCT k, v, ts FROM A) x",
+    "A x CROSS JOIN C z",
+)
 ORDERS = ("x.ts >= y.ts", "x.ts > y.ts", "y.ts <= x.ts", "x.ts <= y.ts", "x.ts < y.ts")
 
 
@@ -69,8 +74,8 @@ def queries(draw: st.DrawFn) -> tuple[str, str]:
     if draw(st.integers(0, 3)) == 0:
         items = "COUNT(*) AS n, SUM(y.v) AS s, COUNT(y.ts) AS c"
     select = f"SELECT {items} FROM"
-    mine = f"{select} {source.replace(', ', ' CROSS JOIN ')} {kind} {right} ON {on}{where}"
-    theirs = f"{select} {source.replace(', ', ' CROSS JOIN ')} {kind} {last} ON {on}{where}"
+    mine = f"{select} {source} {kind} {right} ON {on}{where}"
+    theirs = f"{select} {source} {kind} {last} ON {on}{where}"
     return mine, theirs
 
 
