@@ -47,6 +47,7 @@ from muntin.sql.over_selects import bind_over, read_over
 from muntin.sql.own_ends import landmark_conditions, refuse_mixed, with_own_ends
 from muntin.sql.refusals import refuse
 from muntin.sql.row_order import order_columns, order_for
+from muntin.sql.scope import NameScope
 from muntin.sql.select_names import SelectNames
 from muntin.sql.session_calls import bind_session
 from muntin.sql.set_operators import combine_selects, split_selects
