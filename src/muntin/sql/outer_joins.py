@@ -111,8 +111,8 @@ class OuterJoins:
     joins: FromJoins
     make_join: MakeJoin
     fresh: Callable[[Node], Node]
-    catalog: Catalog
     inserts: bool = False
+    catalog: Catalog = field(default_factory=Catalog)
     _waiting: list[Predicate] = field(default_factory=list)
     _shown: frozenset[ColumnRef] = frozenset()
 

@@ -360,7 +360,7 @@ class Selects:
         joins = bound.joins(predicates[0])
         if joins.is_outer:
             fresh = partial(self._fresh, tokens=tokens)
-            outer = OuterJoins(entries, joins, self._window_join, fresh, self.catalog, self.inserts)
+            outer = OuterJoins(entries, joins, self._window_join, fresh, self.inserts, self.catalog)
             return outer.bind(predicates[1], select)
         if any(bound.nodes) or all(source.stored for source in sources):
             return combine_entries(entries, predicates, select, self._window_join)
