@@ -135,8 +135,7 @@ class Lease(Fence):
             number = self._await_death()
             claim = Claim(f"{number:08d}-{secrets.token_hex(4)}", Holder.this())
             held = _HeldClaim(self._storage, claim, self._timing)
-            rivals = [token for token in _tokens(self._storage) if token > f"{number:08d}"]
-            if rivals == [claim.token]:
+            if not self._rivals(claim.token):
                 self._held = held
                 self._forgotten = weakref.finalize(self, held.abandon)
                 held.start()
@@ -144,6 +143,24 @@ class Lease(Fence):
             held.withdraw()
             time.sleep(random.uniform(0.02, 0.2))  # noqa: S311 (against starting in step)
         raise self._refused("one that starts at the same time")
+
+    def _rivals(self, own: str) -> list[str]:
+        """Return the claims of drivers that start at the same time, or have started meanwhile.
+
+        All write before they look, so of two that both go on, one must have seen the other. Their
+        numbers may differ: one driver counted on from a claim that its holder was withdrawing, and
+        the other one did not find that claim any more.
+        """
+        return [
+            token
+            for token in _tokens(self._storage)
+            if token != own and (_number(token) >= _number(own) or self._is_alive(token))
+        ]
+
+    def _is_alive(self, token: str) -> bool:
+        """Return whether the holder of a claim is known to be alive: only on this machine."""
+        claim = _decoded(self._storage.find(f"{_FOLDER}/{token}") or b"")
+        return claim is not None and claim.holder.machine == _machine() and not _is_over(claim)
 
     def _await_death(self) -> int:
         """Return the number of the next claim, once the holder of the last one is dead."""

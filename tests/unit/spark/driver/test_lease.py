@@ -10,13 +10,14 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from muntin.runtime.codec import decode, encode
 from muntin.runtime.frames import CheckpointError
 from muntin.spark.driver import lease as module
-from muntin.spark.driver.lease import Claim, Lease, LeaseTiming
+from muntin.spark.driver.lease import Claim, Holder, Lease, LeaseTiming
 from muntin.spark.partition.manifests import ManifestLog, PartitionChange
 from muntin.spark.partition.partition_clock import PartitionClock
 from muntin.spark.partition.retained_batches import RetainedBatch
@@ -229,6 +230,28 @@ def test_of_engines_that_start_together_one_goes_on(storage: LocalStorage) -> No
         started[0].acquire()
     started[0].check()
     started[0].release()
+
+
+def test_a_claim_that_is_withdrawn_meanwhile_lets_no_two_engines_start(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    withdrawing = Claim("00000001-a", Holder.this())
+    storage.put(f"lease/{withdrawing.token}", encode(withdrawing, "lease"))
+    other, put = Lease(storage, "here"), LocalStorage.put
+
+    def slow_put(*arguments: Any, **more: Any) -> None:
+        monkeypatch.setattr(LocalStorage, "put", put)
+        storage.delete([f"lease/{withdrawing.token}"])
+        other.acquire()
+        put(*arguments, **more)
+
+    monkeypatch.setattr(LocalStorage, "put", slow_put)
+    late = Lease(storage, "here")
+    with pytest.raises(CheckpointError, match="in use by another engine"):
+        late.acquire()
+    assert [claim.token for claim in claims(storage)] == [other.token]
+    other.check()
+    other.release()
 
 
 def test_a_rival_that_is_about_to_withdraw_does_not_end_the_holder(storage: LocalStorage) -> None:
