@@ -2,6 +2,9 @@
 
 Pushed rows go into the dataflow (:mod:`muntin.runtime.dataflow`), and its outputs to polls and
 subscribers. One lock guards all of it; subscribers are called outside of the lock.
+
+This file is longer than others, and its class has more methods, because both are what users see:
+most lines are their documentation.
 """
 
 from __future__ import annotations

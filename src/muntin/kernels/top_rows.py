@@ -40,7 +40,7 @@ OUT_FIELDS = 4
 """Of each result: a change of its instant, the place of its values, its sign, its number."""
 
 
-class Span(NamedTuple):
+class RankRange(NamedTuple):
     """The ranks that are kept, from ``start`` to ``stop - 1``."""
 
     start: int
@@ -85,7 +85,7 @@ def write_result(out, written, row, place, sign, number):
     return written + 1
 
 
-@kernel(SlotArrays, Integers, WordRows, RankedTrees, Span, Integers, Table, part="top rows")
+@kernel(SlotArrays, Integers, WordRows, RankedTrees, RankRange, Integers, Table, part="top rows")
 def cut_slots(slots, weights, rows, trees, span, touched, out):
     """Apply changes, and write which rows enter and leave the span; returns how many do.
 

@@ -74,7 +74,7 @@ class TopNOperator(Operator):
             found = rows.number(slots, changes.signs, table, self._numbering())
         else:
             stop = _ALL if node.stop is None else node.stop
-            found = rows.cut(slots, changes.signs, table, kernels.Span(node.offset, stop))
+            found = rows.cut(slots, changes.signs, table, kernels.RankRange(node.offset, stop))
         columns = rows.values(found)
         if node.number:
             number = np.ascontiguousarray(found[:, kernels.NUMBER])

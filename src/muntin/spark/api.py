@@ -3,6 +3,9 @@
 Declarations are collected until the engine starts and then become one streaming query. The work is
 done by the parts in :mod:`muntin.spark.driver`: declarations, the run, changes of queries while it
 runs, and reports.
+
+This file is longer than others, and its class has more methods, because both are what users see:
+most lines are their documentation.
 """
 
 from __future__ import annotations

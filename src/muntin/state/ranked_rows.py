@@ -16,8 +16,8 @@ from muntin.kernels.top_rows import (
     OUT_FIELDS,
     SPOT,
     Numbering,
+    RankRange,
     Scratch,
-    Span,
     cut_slots,
     number_slots,
 )
@@ -51,7 +51,7 @@ class RankedRows:
         if len(self._roots) < capacity:
             self._roots = grown(self._roots, capacity, fill=NONE)
 
-    def cut(self, slots: Slots, signs: Integers, words: Integers, span: Span) -> Integers:
+    def cut(self, slots: Slots, signs: Integers, words: Integers, span: RankRange) -> Integers:
         """Apply changes; return which rows enter and leave a span of ranks.
 
         The log has their values: see :meth:`append` and :meth:`values`.

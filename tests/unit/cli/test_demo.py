@@ -17,7 +17,7 @@ from rich.console import Console
 
 import muntin
 from muntin.cli.demo import opened_console
-from muntin.cli.demo.comparison import Comparison
+from muntin.cli.demo.comparison import BatchTimes
 from muntin.cli.demo.queries import FRESHNESS, WINDOWS, muggy, name_of, risks
 from muntin.cli.demo.readings import MOST_LOAD, SENSORS, STEP, Readings, declarations
 from muntin.cli.demo.screen import DemoScreen, Stage, queries_table
@@ -172,7 +172,7 @@ def test_lines_without_a_terminal_repeat_nothing() -> None:
 
 
 def test_the_summary_says_what_was_measured() -> None:
-    compared = Comparison(28_400, {1: 0.25, 16: 0.5}, {1: 1.0, 16: None})
+    compared = BatchTimes(28_400, {1: 0.25, 16: 0.5}, {1: 1.0, 16: None})
     text = summary(Found(0.2, 0.25, compared, 0.6, 4.9, complete_again=True), 1_000, 90.4)
     assert text.splitlines()[1:7] == [
         "1,000 readings in 90 seconds, the start of Spark included.",

@@ -37,7 +37,7 @@ _IN_MEMORY = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStor
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BatchTimes:
     """Seconds that a batch takes, by the number of queries; None if it took too long."""
 
     readings: int
@@ -63,7 +63,7 @@ def compare(
     numbers: Sequence[Sequence[int]],
     patience: float,
     say: Callable[[str], None],
-) -> Comparison:
+) -> BatchTimes:
     """Compare queries over windows of some seconds, a run for each list of windows.
 
     Spark's own joins get ``patience`` seconds in total.
@@ -79,7 +79,7 @@ def compare(
             muntin[len(windows)] = _run_muntin(spark, folder / "data", files, windows)
             say(f"the same readings through Spark's own joins: {count}")
             theirs[len(windows)] = _run_spark(spark, folder, files, windows, end)
-        return Comparison(readings, muntin, theirs)
+        return BatchTimes(readings, muntin, theirs)
 
 
 def _copy(written: Path, folder: Path) -> tuple[int, int]:

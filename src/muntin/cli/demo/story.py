@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from rich.console import RenderableType
 
-from muntin.cli.demo.comparison import Comparison, compare
+from muntin.cli.demo.comparison import BatchTimes, compare
 from muntin.cli.demo.queries import WINDOWS, muggy, name_of, risks
 from muntin.cli.demo.readings import MOST_LOAD, Readings
 from muntin.cli.demo.screen import DemoScreen, Stage
@@ -43,7 +43,7 @@ class Found:
     one: float | None = None
     """Median seconds of a batch with one query."""
     sixteen: float | None = None
-    compared: Comparison | None = None
+    compared: BatchTimes | None = None
     share: float | None = None
     """The estimated share of results under the largest load."""
     oldest: float = 0.0

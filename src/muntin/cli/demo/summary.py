@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muntin.cli.demo.comparison import Comparison
+from muntin.cli.demo.comparison import BatchTimes
 from muntin.cli.demo.queries import FRESHNESS, WINDOWS
 from muntin.cli.demo.readings import MOST_LOAD
 from muntin.cli.demo.story import PATIENCE, Found
@@ -38,7 +38,7 @@ def summary(found: Found, readings: int, seconds: float) -> str:
     return "\n".join([*lines, "", NEXT])
 
 
-def _compared(compared: Comparison) -> Iterator[str]:
+def _compared(compared: BatchTimes) -> Iterator[str]:
     yield f"The same {compared.readings:,} readings in one batch:"
     for count, ours in compared.muntin.items():
         theirs, ratio = compared.spark[count], compared.ratio(count)
