@@ -96,7 +96,7 @@ def test_drop_and_set(text: str, statement: Statement) -> None:
         ),
         (
             "CREATE OR REPLACE TABLE t (a INT)",
-            "line 1, column 8: unexpected 'OR', expected STREAM, TABLE, VIEW or QUERY.",
+            "line 1, column 1: only queries can be replaced. Drop the table first",
         ),
         ("CREATE STREAM", "line 1, column 14: a name for the stream is missing here."),
         (
