@@ -164,6 +164,8 @@ def pipeline_cases(
         )
     )
     emits = ["", "", "", " EMIT CHANGES", " EMIT INSERTS", *([" EMIT SNAPSHOT"] if every else [])]
+    if " ASOF " in body:  # not all of these can emit inserts
+        emits = [" EMIT CHANGES", *([" EMIT SNAPSHOT"] if every else [])]
     return replace(case, query=f"{body} WINDOW {window}{every}{draw(st.sampled_from(emits))}")
 
 
