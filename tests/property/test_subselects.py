@@ -64,7 +64,8 @@ def conditions(draw: st.DrawFn, outer: str) -> str:
     if kind == 0:
         return f"{word}EXISTS (SELECT * FROM {entry} y{where})"
     if kind == 1:
-        return f"({outer}.k, {outer}.v) IN (SELECT k, v FROM {entry} y{where})"
+        alone = draw(st.sampled_from(["", " WHERE y.v > 1"]))  # DuckDB has no correlated ones
+        return f"({outer}.k, {outer}.v) IN (SELECT k, v FROM {entry} y{alone})"
     if kind == 2:
         grouped = draw(wheres(outer, equal=True))
         having = draw(st.sampled_from(["", " HAVING COUNT(*) > 1"]))
