@@ -144,7 +144,11 @@ class Held:
 
 
 def call_user(function: Callable[..., object], *arguments: object) -> None:
-    """Call a user's function inside a section; while it runs, an interrupt is raised at once."""
+    """Call a user's function inside a section; while it runs, an interrupt is raised at once.
+
+    One that comes before its first line waits until it has returned: what it was called with would
+    be lost.
+    """
     if not _is_main() or not _state.depth:
         function(*arguments)
         return
@@ -188,4 +192,4 @@ def protect(*functions: Callable[..., object]) -> None:
 
 _PROTECTED: set[CodeType] = set()
 protect(_is_main, hold, release, _record, is_interrupted, mark_held, unmark_held, protect)
-protect(Held.__enter__, Held.__exit__)
+protect(Held.__enter__, Held.__exit__, call_user)

@@ -67,8 +67,9 @@ class PrintableRecords(logging.Filter):
         return True
 
 
-LOGGERS = ("muntin", "muntin.spark")
-"""The loggers of the package; each needs a filter, because filters are not inherited."""
+LOGGERS = ("muntin", "muntin.spark", "uvicorn", "uvicorn.error")
+"""The loggers of the package and of the web console's server; each needs a filter, because filters
+are not inherited."""
 
 
 def make_logs_printable() -> None:

@@ -121,8 +121,7 @@ class OuterJoins:
         self._waiting = [*where, *(one for some in self.joins.on for one in some)]
         self._shown = references_of([column.expression for column in select])
         rest = list(where)
-        top = _Block()
-        block = _Block()
+        top, block = _Block(), _Block()
         for place, words in enumerate(self.joins.words):
             if place == self.joins.nested:
                 top, block = _Block(), top.with_(block, ())
@@ -131,7 +130,9 @@ class OuterJoins:
                 block = _Block([place])
             elif kind := kind_of(words):
                 movable = [] if self._is_extended(place) else rest
-                block = _Block([self._outer(kind, block, place, movable)])
+                part = self._outer(kind, block, place, movable)
+                self._done(block.conditions)
+                block = _Block([part])
             else:
                 block = block.with_(_Block([place]), self.joins.on[place])
         top = top.with_(block, rest)
@@ -182,9 +183,7 @@ class OuterJoins:
         node = inner.node
         for part in alone:
             node = SetOperation(SetOperator.UNION_ALL, node, _beside_nulls(part, inner))
-        part = _Part(node, inner.places, inner.columns, _Block())
-        part.block.items.append(part)
-        return part
+        return _new_part(node, inner.places, inner.columns)
 
     def _nearest(self, left: _Block, right: _Block, on: list[Predicate], form: AsofForm) -> _Part:
         """Return an as-of join: left rows with the nearest right row."""
@@ -201,9 +200,7 @@ class OuterJoins:
             AsofSide(others.node, others.columns, shown[1].values(), places.values()),
         )
         node = asof_join(sides, terms, form, list(ties.values()))
-        part = _Part(node, rows.places | others.places, shown[0] | shown[1], _Block())
-        part.block.items.append(part)
-        return part
+        return _new_part(node, rows.places | others.places, shown[0] | shown[1])
 
     def _inserted(
         self, kind: str, left: _Block, right: _Block, on: list[Predicate]
@@ -237,9 +234,7 @@ class OuterJoins:
         node = OuterInserts(
             found.node, tuple(one.node for one in rows), tuple(history), kept, len(shown)
         )
-        part = _Part(node, found.places, shown, _Block())
-        part.block.items.append(part)
-        return part
+        return _new_part(node, found.places, shown)
 
     def _history(self, side: _Block, other: _Block) -> Iterator[Node]:
         """Yield what keeps rows of the other side as long as those they may have matched."""
@@ -288,9 +283,7 @@ class OuterJoins:
             node = SemiJoin(
                 self.fresh(rows.node), self.fresh(others.node), tuple(pairs), tests, anti=anti
             )
-        part = _Part(node, rows.places, rows.columns, _Block())
-        part.block.items.append(part)
-        return part
+        return _new_part(node, rows.places, rows.columns)
 
     def _matching_any(self, rows: _Part, matches: _Block, *, anti: bool) -> SemiJoin:
         """Return the same where keys do not decide: rows that are among those that match."""
@@ -380,6 +373,13 @@ class OuterJoins:
 def _micros(scan: Scan) -> int:
     assert isinstance(scan.window, TimeWindow), "the rows of the stream leave after some time"
     return scan.window.micros
+
+
+def _new_part(node: Node, places: frozenset[int], columns: dict[ColumnRef, str]) -> _Part:
+    """Return a part that inner joins take as it is."""
+    part = _Part(node, places, columns, _Block())
+    part.block.items.append(part)
+    return part
 
 
 def _beside_nulls(part: _Part, inner: _Part) -> Project:

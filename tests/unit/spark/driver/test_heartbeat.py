@@ -110,8 +110,8 @@ def test_heartbeats_are_held_back_by_the_largest_slack(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(control_batches, "Heartbeat", heartbeat)
     monkeypatch.setattr(control_batches, "ControlRunner", lambda *_: None)
-    streams = [SimpleNamespace(slack=slack) for slack in (0, 7, 3)]
-    parts = SimpleNamespace(controls=SimpleNamespace(send_moment=None))
+    streams = [SimpleNamespace(slack=slack, name=f"S{slack}", options={}) for slack in (0, 7, 3)]
+    parts = SimpleNamespace(controls=SimpleNamespace(send_moment=None), idle=Mock())
     parts.registry = SimpleNamespace(streams=lambda: streams)
     batches = control_batches.ControlBatches(Mock(), cast("EngineParts", parts), Mock())
     batches.start(10)
